@@ -32,7 +32,7 @@ const MISTAKES: [(Mistake, &str, &str); 21] = [
     (Mistake::Service(Mutant::StagedIsTrusted), LANCE, "repeats"),
     (Mistake::Service(Mutant::DoubtedCopyDeleted), LANCE, "deaths"),
     (Mistake::Service(Mutant::RepeatIsConflict), LANCE, "repeats"),
-    (Mistake::Service(Mutant::DeregisteredUnpublished), LANCE, "deaths"),
+    (Mistake::Service(Mutant::DeregisteredUnpublished), LANCE, "crowd"),
     (Mistake::Rebase(table::Mutant::LeftOutAllowed), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::ManifestsUnread), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::OverwriteRebased), CHAIN, "crowd"),

@@ -1,6 +1,7 @@
 //! What does a client of Lance do?
 
 use bytes::Bytes;
+use glidepath_env::together;
 use glidepath_service::{Identifier, Kind, LanceTable, LanceVersion, NewLanceVersion};
 use glidepath_table::{FileError, Files};
 
@@ -120,41 +121,60 @@ impl Client {
         }
     }
 
-    /// Asks for a version, again where that is safe, or gives up.
+    /// Asks for a version, some of two servers at once, and again where that is safe, or gives up.
     async fn create(&self, table: &Identifier, location: &str, new: &NewLanceVersion, looked: bool) -> Told {
         for _ in 0..SENDS {
-            match self.send_lance(table, Ask::Create(new.clone())).await {
-                Some(Ok(done)) => {
-                    let created = versions_of(done).unwrap_or_default();
-                    let right = |one: &LanceVersion| format!("{BASE}/{}", one.path) == place(location, new.version);
-                    if !created.first().is_some_and(right) {
-                        self.book.borrow_mut().violated(format!("{new:?} was answered with {created:?}"));
-                    }
-                    return Told::Done;
-                }
-                Some(Err(error)) => match error.kind {
-                    Kind::Conflict => return Told::Refused,
-                    // Another delivery may have been done before the table lost its name.
-                    Kind::NoTable | Kind::Invalid | Kind::Unsupported if self.comes_and_goes(table) => {
-                        return Told::Open;
-                    }
-                    // Or may be when there is the version before.
-                    Kind::Invalid if !looked => return Told::Open,
-                    Kind::Unavailable | Kind::Unknown => {}
-                    _ => {
-                        let words = format!("an answer that no request deserves: {error}: {new:?}");
-                        self.book.borrow_mut().violated(words);
-                        return Told::Open;
-                    }
-                },
-                None => {}
+            let times = if self.chance(0.3) { 2 } else { 1 };
+            let send = |_| self.send_lance(table, Ask::Create(new.clone()));
+            let answers = together(times, (0..times).map(send)).await.into_iter().flatten();
+            let told: Vec<Told> =
+                answers.filter_map(|answer| self.told_of(answer, (table, location), new, looked)).collect();
+            match (told.contains(&Told::Done), told.contains(&Told::Refused)) {
+                (true, true) => self.book.borrow_mut().violated(format!("{new:?} was done, and refused")),
+                (true, false) => return Told::Done,
+                (false, true) => return Told::Refused,
+                (false, false) => {}
             }
-            if self.chance(0.3) {
+            if !told.is_empty() || self.chance(0.3) {
                 return Told::Open;
             }
             self.back_off().await;
         }
         Told::Open
+    }
+
+    /// What an answer says; `None`: send it again.
+    fn told_of(
+        &self,
+        answer: Answer,
+        (table, location): (&Identifier, &str),
+        new: &NewLanceVersion,
+        looked: bool,
+    ) -> Option<Told> {
+        let error = match answer {
+            Ok(done) => {
+                let created = versions_of(done).unwrap_or_default();
+                let right = |one: &LanceVersion| format!("{BASE}/{}", one.path) == place(location, new.version);
+                if !created.first().is_some_and(right) {
+                    self.book.borrow_mut().violated(format!("{new:?} was answered with {created:?}"));
+                }
+                return Some(Told::Done);
+            }
+            Err(error) => error,
+        };
+        match error.kind {
+            Kind::Conflict => Some(Told::Refused),
+            // Another delivery may have been done before the table lost its name.
+            Kind::NoTable | Kind::Invalid | Kind::Unsupported if self.comes_and_goes(table) => Some(Told::Open),
+            // Or may be when there is the version before.
+            Kind::Invalid if !looked => Some(Told::Open),
+            Kind::Unavailable | Kind::Unknown => None,
+            _ => {
+                let words = format!("an answer that no request deserves: {error}: {new:?}");
+                self.book.borrow_mut().violated(words);
+                Some(Told::Open)
+            }
+        }
     }
 
     async fn change_lance_names(&self) {
