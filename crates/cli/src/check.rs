@@ -25,30 +25,30 @@ use crate::whole::{from_one, from_zero};
 /// that fails, the command that replays it is printed.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The protocol of a catalog, in one of its layouts; transactions, for their service; all; or, if this program has
-    /// the catalog server: serve or lance, for it over every protocol, with clients of Iceberg or of Lance
+    /// The protocol of a catalog, in one of its layouts; transactions, for their service; all of these; or, if this
+    /// program has the catalog server: serve or lance, for it over every protocol, with clients of Iceberg or of Lance
     #[arg(value_name = "PROTOCOL", value_parser = subjects())]
     protocol: String,
     /// The number of runs of each protocol in each scenario
-    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = from_one::<u64>, allow_negative_numbers = true, conflicts_with = "seed")]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = from_one::<u64>, conflicts_with = "seed")]
     seeds: u64,
     /// The seed of the first run; the other seeds follow it
-    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = from_zero::<u64>, allow_negative_numbers = true, conflicts_with = "seed")]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = from_zero::<u64>, conflicts_with = "seed")]
     first_seed: u64,
     /// Names or files of scenarios [default: all that ship with the program]
     #[arg(long, value_name = "NAME or FILE", value_delimiter = ',')]
     scenario: Vec<String>,
     /// Run this seed only
-    #[arg(long, value_name = "SEED", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SEED", value_parser = from_zero::<u64>)]
     seed: Option<u64>,
     /// Print what each process did, and each fault
     #[arg(long, requires = "seed", conflicts_with = "json")]
     trace: bool,
     /// The number of writers, instead of the scenario's
-    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>)]
     writers: Option<u32>,
     /// The number of commits of each writer, instead of the scenario's
-    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>)]
     commits: Option<u32>,
     #[command(flatten)]
     threads: Threads,
@@ -280,6 +280,10 @@ fn text(lines: &[Line]) -> String {
         row
     };
     let mut text = table(&header.map(str::to_owned), 2, lines.iter().map(row).collect());
+    if lines.iter().all(|line| line.failure.is_none()) {
+        let runs: u64 = lines.iter().map(|line| line.seeds).sum();
+        text += &format!("\n\nAll {runs} runs held. Open: attempts whose client never learned what became of them.");
+    }
     for line in lines {
         if let Some(Violated { seed, violation, replay }) = &line.failure {
             let (protocol, scenario) = (&line.protocol, &line.scenario);

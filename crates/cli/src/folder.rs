@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::load_options::LoadOptions;
 
 /// Creates a folder and its parents. Returns the created ones, the deepest first.
 pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -22,7 +23,7 @@ pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
 const LABEL: &str = "made-by.txt";
 
 /// Whether the results of this experiment may go there: the same experiment may continue or replace its results;
-/// another one would mix with them.
+/// another one would mix with them, or replace them by a part.
 pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
     let (path, wanted) = (folder.join(LABEL), label(experiment));
     match std::fs::read_to_string(&path) {
@@ -46,9 +47,9 @@ pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
     write(&folder.join(LABEL), &label(experiment))
 }
 
-/// The command and the experiment, as in [`claim`]. Coarse results and full ones do not mix.
-pub(crate) fn label_of(command: &str, experiment: &str, quick: bool) -> String {
-    format!("{command} {experiment}{}", if quick { " --quick" } else { "" })
+/// The command and the experiment, as in [`claim`], with the options that say what is simulated.
+pub(crate) fn label_of(command: &str, experiment: &str, quick: bool, load: &LoadOptions) -> String {
+    format!("{command} {experiment}{}{}", if quick { " --quick" } else { "" }, load.words())
 }
 
 fn label(experiment: &str) -> String {

@@ -43,11 +43,32 @@ pub(crate) struct LoadOptions {
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// The number of seeds for each point
-    #[arg(long, value_name = "COUNT", value_parser = from_one::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u64>)]
     seeds: Option<u64>,
 }
 
 impl LoadOptions {
+    /// The options that say what is simulated, as on the command line, in one order, each after a space. Not the number of
+    /// seeds: more of them continue what was begun.
+    pub(crate) fn words(&self) -> String {
+        let protocols: Vec<&str> = self.protocol.iter().map(|protocol| protocol.name()).collect();
+        let protocol = (!protocols.is_empty()).then(|| protocols.join(","));
+        let options = [
+            ("--preset", &self.preset),
+            ("--provider", &self.provider),
+            ("--profile", &self.profile),
+            ("--protocol", &protocol),
+            ("--tables", &self.tables),
+            ("--fast-append", &self.fast_append),
+            ("--inter-arrival", &self.inter_arrival),
+            ("--catalog-latency", &self.catalog_latency),
+            ("--duration", &self.duration),
+        ];
+        let options = options.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value)));
+        let all = options.chain(self.set.iter().map(|assignment| ("--set", assignment)));
+        all.map(|(name, value)| format!(" {name} {value}")).collect()
+    }
+
     /// The options as overrides.
     pub(crate) fn overrides(&self) -> Result<Overrides, Failure> {
         let number = |option: &str, key: &str, value: &Option<String>| {

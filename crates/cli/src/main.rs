@@ -42,7 +42,7 @@ mod whole;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 /// A simulation allocates millions of small objects: with this allocator it takes about 5 % less processor time.
 #[global_allocator]
@@ -89,7 +89,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Program::parse().command {
+    let given = with_numbers(Program::command()).get_matches();
+    let program = Program::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    let result = match program.command {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
         Command::Knees(arguments) => knees::run(&arguments),
@@ -117,5 +119,37 @@ fn main() -> ExitCode {
     }
 }
 
+/// A negative number is a value, which the option refuses with what it allows; clap would take it for an unknown option.
+fn with_numbers(command: clap::Command) -> clap::Command {
+    let takes_values = |argument: &clap::Arg| argument.get_action().takes_values();
+    command
+        .mut_args(|argument| if takes_values(&argument) { argument.allow_negative_numbers(true) } else { argument })
+        .mut_subcommands(with_numbers)
+}
+
 /// The git revision this program was built from, or "unknown".
 const GIT_REVISION: &str = env!("GLIDEPATH_GIT_REVISION");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arguments of a command and of those below it that help says nothing of.
+    fn unexplained(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        found.extend(
+            shown.filter(|argument| argument.get_help().is_none()).map(|argument| format!("{path} {argument}")),
+        );
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            unexplained(below, &format!("{path} {}", below.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn help_explains_every_argument() {
+        let mut found = Vec::new();
+        unexplained(&Program::command(), "glidepath", &mut found);
+        assert_eq!(found, [""; 0]);
+        Program::command().debug_assert();
+    }
+}

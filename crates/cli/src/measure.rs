@@ -70,7 +70,7 @@ struct Measure {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     operations: Vec<String>,
     /// The number of trials of each operation and number of writers
-    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = from_one::<u32>)]
     trials: Option<u32>,
     /// The length of a trial, such as 5s
     #[arg(long, value_name = "TIME")]

@@ -1,6 +1,7 @@
 //! `glidepath serve`: a catalog server for clients of Iceberg.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,7 +14,7 @@ use glidepath_server::{
     Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
     log_to_stderr,
 };
-use glidepath_stores::shown;
+use glidepath_stores::{shown, with_small_scheme};
 
 use crate::choice::one_of;
 use crate::failure::{Failure, not_built};
@@ -43,7 +44,8 @@ pub(crate) struct Arguments {
     /// The URL under which new tables get their folders [default: the folder "tables" in the store]
     #[arg(long, value_name = "URL")]
     warehouse: Option<String>,
-    /// The protocol of a catalog that is created because there is none [default: manifest-chain]
+    /// The protocol of a catalog that is created because there is none [default: manifest-chain; in a key-value store,
+    /// tickets]
     #[arg(long, value_parser = one_of(Protocol::ALL, Protocol::name))]
     protocol: Option<Protocol>,
     /// A setting that clients get with each table, such as s3.endpoint=http://127.0.0.1:9000; may be repeated
@@ -223,7 +225,7 @@ impl Arguments {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Config {
             warehouse: self.warehouse.clone(),
-            protocol: self.protocol.unwrap_or(Protocol::ManifestChain),
+            protocol: self.protocol,
             listen: self.listen,
             storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             sts: self.credentials.options(),
@@ -280,7 +282,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         let address = server.address().map_err(|error| Failure::Failed(error.to_string()))?;
         let scheme = if server.is_tls() { "https" } else { "http" };
-        println!("serving {} ({}) on {scheme}://{address}", shown(&arguments.store), server.protocol().name());
+        let new = if server.is_new() { ", a new catalog" } else { "" };
+        let (store, protocol) = (shown(&arguments.store), server.protocol().name());
+        if with_small_scheme(&arguments.store).starts_with("memory:") {
+            tracing::warn!("the catalog is in memory: it ends with this server");
+        }
+        // Whoever started the server may have gone; the server stays.
+        let _ = writeln!(std::io::stdout(), "serving {store} ({protocol}{new}) on {scheme}://{address}");
         tokio::spawn(reloads(server.handle()));
         server.serve(stopped()).await.map_err(|error| Failure::Failed(error.to_string()))
     });

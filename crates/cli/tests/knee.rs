@@ -104,7 +104,10 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("--sensitivity maybe", "maybe"),
         ("--threshold nearly", "a share, such as 95% or 0.95"),
         ("--threshold 100%", "threshold: found 1; allowed: 0 < share < 1"),
-        ("--fast-append 190%", "--fast-append 190%: transaction.fast_append: found 1.9; allowed: 0 to 1"),
+        (
+            "--fast-append 190%",
+            "--fast-append 190%: transaction.fast_append: found 1.9; allowed: 0 to 1, such as 0.9 or 90%",
+        ),
         ("--set arrivals.scale=10ms", "--set arrivals.scale=10ms: the search varies this value itself"),
         ("--profile missing.toml", "`glidepath measure STORE` writes a profile"),
     ] {

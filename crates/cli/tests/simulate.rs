@@ -176,8 +176,9 @@ fn many_points_are_summed_up_by_their_knees() {
     // Another experiment must not use this folder.
     fs::copy(folder.path().join("mine.toml"), folder.path().join("other.toml")).unwrap();
     let before = read(folder.path().join("here/points.jsonl"));
-    for command in ["simulate other.toml --out here", "knees mine.toml --budget 1s --out here"] {
-        let error = refused(glidepath(folder.path(), command), 2);
+    let others = ["simulate other.toml", "simulate mine.toml --provider gcs --seeds 1", "knees mine.toml --budget 1s"];
+    for command in others.map(|command| format!("{command} --out here")) {
+        let error = refused(glidepath(folder.path(), &command), 2);
         assert!(error.contains("here holds the results of `glidepath simulate mine`"), "{error}");
     }
     assert_eq!(read(folder.path().join("here/points.jsonl")), before);
@@ -224,7 +225,10 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
         ("simulate no-such.toml", "no-such.toml: cannot read this experiment"),
         ("simulate --inter-arrival 20", "--inter-arrival 20: arrivals.scale: \"20\" is not a span of time"),
         ("simulate --tables many", "--tables many: tables.count: found string \"many\"; allowed: a whole number"),
-        ("simulate --fast-append 1.5", "--fast-append 1.5: transaction.fast_append: found 1.5; allowed: 0 to 1"),
+        (
+            "simulate --fast-append 1.5",
+            "--fast-append 1.5: transaction.fast_append: found 1.5; allowed: 0 to 1, such as 0.9 or 90%",
+        ),
         ("simulate --provider aws", "--provider aws: provider: there is no provider \"aws\""),
         ("simulate --preset icebreg", "did you mean \"iceberg\"?"),
         ("simulate --set retry.retires=3", "did you mean \"retries\"?"),

@@ -26,6 +26,10 @@ fn it_is_kept_in_cells_from_the_command_line() {
     refuses(&format!("catalog list {other}"), 3);
     let words = refuses(&format!("catalog create {other} --protocol append-log"), 1);
     assert!(words.contains("cannot append"), "{words}");
+    let created = does(&folder, &format!("catalog create kv+file://{}/usual", folder.path().display()));
+    assert!(created.contains("kept by tickets"), "{created}");
+    let words = refuses(&format!("catalog create {other} --layout whole"), 2);
+    assert!(words.contains("are for manifest-chain, and this catalog would be kept by tickets"), "{words}");
     let words = refuses("catalog create kv+memory:", 2);
     assert!(words.contains("only until the command ends"), "{words}");
     let words = refuses("catalog create kv+file://relative", 2);

@@ -171,7 +171,7 @@ fn mistakes_are_named() {
         ("begin STORE --count 0", "1..=1000000"),
         ("get STORE 0", "0 is not a timestamp"),
         ("get STORE 9223372036854775808", "not a timestamp"),
-        ("get STORE -1", "unexpected argument"),
+        ("get STORE -1", "a timestamp is a whole number from 1"),
         ("get STORE x", "a timestamp is a whole number from 1"),
         ("get STORE", "<START>"),
         ("scan STORE --limit 0", "a whole number from 1"),

@@ -50,6 +50,10 @@ fn a_number_that_is_none_is_answered_with_an_example() {
         ("catalog create-table memory: t --partitions 70000", &["a whole number from 1 to 65535"]),
         ("catalog create-table memory: t --tries 0", one),
         ("catalog drop memory: t --table-version x", zero),
+        ("simulate --tables -5", &["--tables -5", "found", "allowed: a whole number"]),
+        ("knee --fast-append -1", &["--fast-append -1", "allowed: 0 to 1, such as 0.9 or 90%"]),
+        ("knee --threshold -1", &["allowed"]),
+        ("bench memory: --rows -1", &["--rows", "-1"]),
     ]);
 }
 

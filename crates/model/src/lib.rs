@@ -14,6 +14,7 @@ mod ids;
 mod quantity;
 mod root;
 mod runs;
+mod visible;
 
 pub use change::{Advance, Changes, Edit, NotApplicable, Overlap, TableChange, Touched};
 pub use directory::{Action, Assertion, AtHand, Entry, Field, InvalidName, Kind, Name, Need, Refusal, View};
@@ -21,3 +22,4 @@ pub use entries::Entries;
 pub use ids::{CommitId, MetadataId, PartitionId, TableId, Version};
 pub use quantity::{ByteSize, Instant, ParseQuantityError, Span};
 pub use root::{PartitionVersions, Root, TableState};
+pub use visible::visible;

@@ -254,6 +254,14 @@ impl Protocol {
         }
     }
 
+    /// The protocol of a new catalog where nobody asks for another. In the rows of a key-value store a commit of
+    /// [`Tickets`](Self::Tickets) writes those of its own tables, and one of any other protocol a row that all commits
+    /// share.
+    #[must_use]
+    pub fn usual(in_rows: bool) -> Self {
+        if in_rows { Self::Tickets } else { Self::ManifestChain }
+    }
+
     /// The protocol of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

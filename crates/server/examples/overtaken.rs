@@ -40,7 +40,7 @@ async fn main() -> Anyhow<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir()?;
     let config = Config {
-        protocol,
+        protocol: Some(protocol),
         added_latency: latency,
         ..Config::of(&format!("file://{}/catalog", folder.path().display()))
     };

@@ -18,7 +18,7 @@ use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError, Outcome};
 use glidepath_service::{Counts, Service, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
-use glidepath_stores::{LiveEnv, Options, Store, base_location, is_there, open, open_plain, shown};
+use glidepath_stores::{LiveEnv, Options, Store, base_location, is_rows, is_there, open, open_plain, shown};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -44,8 +44,8 @@ pub struct Config {
     pub store: String,
     /// The URL under which new tables get their folders; `None`: the folder `tables` in the store.
     pub warehouse: Option<String>,
-    /// The protocol of a catalog that is created because there is none.
-    pub protocol: Protocol,
+    /// The protocol of a catalog that is created because there is none; `None`: the usual one for the store.
+    pub protocol: Option<Protocol>,
     /// Where to listen.
     pub listen: SocketAddr,
     /// Settings that clients get with each table.
@@ -75,7 +75,7 @@ impl Config {
         Self {
             store: store.to_owned(),
             warehouse: None,
-            protocol: Protocol::ManifestChain,
+            protocol: None,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             storage: BTreeMap::new(),
             sts: None,
@@ -152,6 +152,7 @@ pub struct Server {
     tls: Option<Tls>,
     operations: Operations,
     protocol: Protocol,
+    is_new: bool,
 }
 
 /// Changes a server that runs.
@@ -231,7 +232,8 @@ impl Server {
         let on_disk = matches!(tables, Store::Plain(_));
         let added = span(config.added_latency);
         let files = Warehouse::new(tables.slower_by(added), &base);
-        let catalog = found_or_created(store.clone(), config.protocol).await?;
+        let protocol = config.protocol.unwrap_or_else(|| Protocol::usual(is_rows(&config.store)));
+        let (catalog, is_new) = found_or_created(store.clone(), protocol).await?;
         let protocol = catalog.protocol();
         let settings = Settings {
             rebase: config.rebase,
@@ -254,7 +256,7 @@ impl Server {
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
         let app =
             App { service, store, about, workers, gate, storage: Arc::new(config.storage), vendor, recent, on_disk };
-        Ok(Self { listener, watched, app, tls, operations: config.operations, protocol })
+        Ok(Self { listener, watched, app, tls, operations: config.operations, protocol, is_new })
     }
 
     /// Where it listens.
@@ -277,6 +279,12 @@ impl Server {
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
+    }
+
+    /// Whether it created the catalog.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Whether clients must use TLS.
@@ -374,12 +382,12 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
 /// How often a catalog is looked for and created, while other servers do the same.
 const CREATIONS: u32 = 8;
 
-/// The catalog in a store; creates it if there is none.
-async fn found_or_created(store: Store, protocol: Protocol) -> Result<AnyCatalog<LiveEnv>, StartError> {
+/// The catalog in a store, and whether it is new: it is created if there is none.
+async fn found_or_created(store: Store, protocol: Protocol) -> Result<(AnyCatalog<LiveEnv>, bool), StartError> {
     for _ in 0..CREATIONS {
         let protocol = match AnyCatalog::find(LiveEnv::new(), store.clone(), "").await {
             Ok(catalog) => match catalog.load().await {
-                Ok(_) => return Ok(catalog),
+                Ok(_) => return Ok((catalog, false)),
                 // Only its label is there: a server that creates it now, or that died before it had done so, wrote that.
                 Err(LoadError::NotFound) => catalog.protocol(),
                 Err(error) => return Err(error.into()),
@@ -390,7 +398,7 @@ async fn found_or_created(store: Store, protocol: Protocol) -> Result<AnyCatalog
         let creation = Creation::default();
         let (created, outcome) = AnyCatalog::create(LiveEnv::new(), store.clone(), "", protocol, creation).await;
         match outcome {
-            Outcome::Committed(_) => return Ok(created),
+            Outcome::Committed(_) => return Ok((created, true)),
             // Another server was first.
             Outcome::Conflict(_) => {}
             Outcome::Refused(denial) => return Err(StartError::Create(denial.to_string())),

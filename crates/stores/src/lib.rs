@@ -29,7 +29,7 @@ mod warehouse;
 
 pub use bulk::SCRATCH;
 pub use live::LiveEnv;
-pub use open::{OpenError, Options, is_there, open};
+pub use open::{OpenError, Options, is_rows, is_there, open};
 pub use shown::shown;
 // Whoever compares the scheme of a URL compares that of this one.
 pub use glidepath_kv::with_small_scheme;

@@ -101,7 +101,7 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
         "memory" => Ok(Store::Memory(MemoryStore::new())),
         "file" => LocalStore::open(&parsed).map(Store::Local),
         "s3" | "az" | "gs" => CloudStore::open(&parsed, options).map(Store::Cloud),
-        other => Err(wrong(url, format!("there is no kind of store {other:?}"))),
+        other => Err(no_kind(url, other)),
     }
 }
 
@@ -118,13 +118,19 @@ pub fn is_there(url: &str) -> Result<Option<bool>, OpenError> {
     let parsed = parse(url)?;
     match parsed.scheme() {
         "file" => LocalStore::is_there(&parsed).map(Some),
-        _ => Ok(None),
+        "memory" | "s3" | "az" | "gs" => Ok(None),
+        other => Err(no_kind(url, other)),
     }
 }
 
 /// Whether the URL names a key-value store. These URLs have their own parser: one of them may name several hosts.
-pub(crate) fn is_rows(url: &str) -> bool {
+#[must_use]
+pub fn is_rows(url: &str) -> bool {
     url.split_once(':').is_some_and(|(scheme, _)| glidepath_kv::is_scheme(scheme))
+}
+
+fn no_kind(url: &str, scheme: &str) -> OpenError {
+    wrong(url, format!("there is no kind of store {scheme:?}"))
 }
 
 pub(crate) fn wrong(url: &str, why: String) -> OpenError {

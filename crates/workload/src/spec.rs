@@ -270,8 +270,18 @@ impl Workload {
             burst.check(tables.count)?;
         }
         let share = |value: f64| (0.0..=1.0).contains(&value);
-        check("transaction.fast_append", transaction.fast_append, share(transaction.fast_append), "0 to 1")?;
-        check("transaction.real_conflicts", transaction.real_conflicts, share(transaction.real_conflicts), "0 to 1")?;
+        check(
+            "transaction.fast_append",
+            transaction.fast_append,
+            share(transaction.fast_append),
+            "0 to 1, such as 0.9 or 90%",
+        )?;
+        check(
+            "transaction.real_conflicts",
+            transaction.real_conflicts,
+            share(transaction.real_conflicts),
+            "0 to 1, such as 0.9 or 90%",
+        )?;
         let sigma = transaction.runtime.sigma;
         check("transaction.runtime.sigma", sigma, (0.0..=5.0).contains(&sigma), "0 to 5")?;
         check("tables.count", tables.count, (1..=100_000).contains(&tables.count), "1 to 100000")?;

@@ -7,7 +7,7 @@ use glidepath_model::{Action, Entry, Kind, MetadataId, Name, TableState, Version
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, Outcome};
-use glidepath_stores::LiveEnv;
+use glidepath_stores::{LiveEnv, is_rows};
 use serde_json::json;
 
 use super::place::{Opened, Site, busy, dotted, not_found, settled};
@@ -36,9 +36,9 @@ pub(super) struct Create {
     #[command(flatten)]
     common: Common,
     /// The protocol, which cannot be changed later: catalog-file (one object), manifest-chain, append-log
-    /// or tickets
-    #[arg(long, value_name = "PROTOCOL", default_value = Protocol::ManifestChain.name(), value_parser = choice::protocol())]
-    protocol: Protocol,
+    /// or tickets [default: manifest-chain; in a key-value store, tickets]
+    #[arg(long, value_name = "PROTOCOL", value_parser = choice::protocol())]
+    protocol: Option<Protocol>,
     /// The layout of a manifest chain, which cannot be changed later: with paged a commit writes the changed pages,
     /// with whole it rewrites one file of columns [default: paged]
     #[arg(long, value_name = "LAYOUT", value_parser = choice::layout())]
@@ -53,6 +53,7 @@ pub(super) struct Create {
 pub(super) struct CreateNamespace {
     #[command(flatten)]
     common: Common,
+    /// Its name: its parts with / between
     #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// A property, KEY=VALUE; may be given several times
@@ -67,6 +68,7 @@ pub(super) struct CreateNamespace {
 pub(super) struct CreateTable {
     #[command(flatten)]
     common: Common,
+    /// Its name: its parts with / between
     #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// The location of its data, in any form that its format understands
@@ -85,7 +87,7 @@ pub(super) struct CreateTable {
     #[arg(long, value_name = "ID", value_parser = metadata, default_value = "0")]
     metadata: MetadataId,
     /// The number of partitions; changes to different partitions do not conflict
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = from_one::<u16>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = from_one::<u16>)]
     partitions: u16,
     #[command(flatten)]
     patience: Patience,
@@ -96,6 +98,7 @@ pub(super) struct CreateTable {
 pub(super) struct CreateView {
     #[command(flatten)]
     common: Common,
+    /// Its name: its parts with / between
     #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// The location of its files, in any form that its format understands
@@ -120,8 +123,10 @@ pub(super) struct CreateView {
 pub(super) struct Set {
     #[command(flatten)]
     common: Common,
+    /// The namespace, table or view
     #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
+    /// Properties to set
     #[arg(value_name = "KEY=VALUE", value_parser = pair, required_unless_present_any = ["unset", "pointer"])]
     properties: Vec<(String, String)>,
     /// A property to remove; may be given several times
@@ -142,13 +147,14 @@ pub(super) struct Set {
 pub(super) struct Drop {
     #[command(flatten)]
     common: Common,
+    /// The namespace, table or view
     #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// Only if it is one of these
     #[arg(long)]
     kind: Option<OfKind>,
     /// Only if the table is at this version
-    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>)]
     table_version: Option<u64>,
     /// Drop a namespace with all entries in it, at any depth, in one commit
     #[arg(long, conflicts_with = "table_version")]
@@ -162,8 +168,10 @@ pub(super) struct Drop {
 pub(super) struct Rename {
     #[command(flatten)]
     common: Common,
+    /// The table or view
     #[arg(value_name = "FROM", value_parser = changeable)]
     from: Name,
+    /// Its new name; the namespace above it must exist
     #[arg(value_name = "TO", value_parser = changeable)]
     to: Name,
     #[command(flatten)]
@@ -174,7 +182,7 @@ pub(super) struct Rename {
 #[derive(Args, Debug)]
 struct Patience {
     /// The number of tries that lose to other commits before the command gives up
-    #[arg(long, value_name = "COUNT", default_value_t = 120, value_parser = from_one::<u32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = 120, value_parser = from_one::<u32>)]
     tries: u32,
 }
 
@@ -212,19 +220,24 @@ fn metadata(text: &str) -> Result<MetadataId, String> {
 
 impl Create {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        if self.protocol.traits().layouts.is_empty() && (self.layout.is_some() || self.without_indices) {
+        let protocol = self.protocol.unwrap_or_else(|| Protocol::usual(is_rows(&self.common.store)));
+        if protocol.traits().layouts.is_empty() && (self.layout.is_some() || self.without_indices) {
             let those = Protocol::which(|traits| !traits.layouts.is_empty());
-            let words = format!("--layout and --without-indices are for {those}");
+            let words = format!(
+                "--layout and --without-indices are for {those}, and this catalog would be kept by {}: name another \
+                 --protocol, or leave them out",
+                protocol.name()
+            );
             return Err(Failure::Mistake(words));
         }
         let opened = Opened::of(&self.common.store)?;
         let (layout, indexed) = (self.layout.unwrap_or(Layout::Paged), !self.without_indices);
         let creation = Creation { layout, indexed, ..Creation::default() };
         let (env, store) = (LiveEnv::new(), opened.store.clone());
-        let (catalog, outcome) = opened.wait(AnyCatalog::create(env, store, "", self.protocol, creation));
+        let (catalog, outcome) = opened.wait(AnyCatalog::create(env, store, "", protocol, creation));
         match outcome {
             Outcome::Committed(at) => {
-                let what = format!("an empty catalog, kept by {}", self.protocol.name());
+                let what = format!("an empty catalog, kept by {}", protocol.name());
                 tell(&self.common, &catalog, "created", &what, &at)
             }
             Outcome::Conflict(_) => Err(self.exists(&opened)),

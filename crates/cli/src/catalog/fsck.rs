@@ -1,7 +1,7 @@
 //! `glidepath catalog fsck`: is the catalog undamaged, and if not, what is lost and what should the user do?
 
 use clap::Args;
-use glidepath_model::Version;
+use glidepath_model::{Version, visible};
 use glidepath_protocols::registry::AnyCatalog;
 use glidepath_protocols::upkeep::{Finding, Report};
 use glidepath_stores::LiveEnv;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::place::Opened;
 use crate::failure::{Failure, code, done};
-use crate::output::{print, print_json, visible};
+use crate::output::{print, print_json};
 
 /// Check every object of the catalog, and explain what is damaged; changes nothing without --mend
 ///

@@ -20,13 +20,13 @@ pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
     /// The most versions to print
-    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = from_one::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = from_one::<u64>)]
     limit: u64,
     /// Begin at this version
-    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>)]
     version: Option<u64>,
     /// The most changes to print of each version
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = from_zero::<u32>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = from_zero::<u32>)]
     changes: u32,
 }
 

@@ -37,10 +37,10 @@ pub(super) struct List {
     #[arg(long, value_name = "NAME", value_parser = name)]
     after: Option<Name>,
     /// The most entries to list
-    #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true, value_parser = from_one::<usize>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = usize::MAX, hide_default_value = true, value_parser = from_one::<usize>)]
     limit: usize,
     /// Read this version of the catalog instead of the newest
-    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>)]
     version: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Describe {
     #[arg(value_name = "NAME", value_parser = name)]
     name: Option<Name>,
     /// Read this version of the catalog instead of the newest
-    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>)]
     version: Option<u64>,
 }
 
@@ -62,13 +62,14 @@ pub(super) struct Describe {
 pub(super) struct Exists {
     #[command(flatten)]
     common: Common,
+    /// The namespace, table or view
     #[arg(value_name = "NAME", value_parser = name)]
     name: Name,
     /// Only if it is one of these
     #[arg(long)]
     kind: Option<OfKind>,
     /// Read this version of the catalog instead of the newest
-    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "VERSION", value_parser = from_zero::<u64>)]
     version: Option<u64>,
 }
 

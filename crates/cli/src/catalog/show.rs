@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat};
 use glidepath_model::{Entry, Kind, Name};
 use serde_json::{Value, json};
 
-pub(super) use crate::output::visible;
+pub(super) use glidepath_model::visible;
 
 /// "namespace", "table" or "view".
 pub(super) fn kind(kind: Kind) -> &'static str {

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     common: Common,
     /// The number of versions before the newest to keep; append-log keeps some more, because it keeps whole segments
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = from_zero::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = from_zero::<u64>)]
     keep_versions: u64,
     /// The time to keep a version after the next one was written; at least 10min [default: 24h, where versions carry
     /// times]

@@ -8,9 +8,10 @@ use glidepath_page::{Picture, ReportPage, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 
 use super::Found;
-use super::report::{bound, effect, nothing_told, rate, setting, undecided, verdict};
+use super::report::{bound, effect, factor, nothing_told, rate, setting, undecided, verdict};
 use crate::failure::Failure;
 use crate::folder::{claim, remove, unwritable, write};
+use crate::output::interval;
 
 /// Pixels of the PNG per pixel of the SVG.
 const SCALE: f32 = 2.0;
@@ -79,9 +80,8 @@ fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
 fn what_ifs(what_ifs: &[WhatIf]) -> Table {
     let row = |what_if: &WhatIf| {
         let bound = if what_if.at_least { "> " } else { "" };
-        let interval =
-            what_if.factor_interval.map_or_else(|| "-".to_owned(), |[low, high]| format!("{low:.2} to {high:.2}"));
-        let factor = format!("{bound}x{:.2}", what_if.factor);
+        let interval = interval(what_if.factor_interval, factor);
+        let factor = format!("{bound}x{}", factor(what_if.factor));
         vec![what_if.change.clone(), factor, interval, rate(what_if.knee_commits_per_s), what_if.settings.join("; ")]
     };
     Table {

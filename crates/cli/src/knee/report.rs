@@ -296,13 +296,17 @@ fn without(resource: Resource, point: &Point) -> &'static str {
 fn what_ifs(what_ifs: &[WhatIf]) -> String {
     let row = |what_if: &WhatIf| {
         let bound = if what_if.at_least { "> " } else { "" };
-        let factor = format!("{bound}x{:.2}", what_if.factor);
-        let interval = match what_if.factor_interval {
-            Some([low, high]) if low <= 1.0 && high >= 1.0 => format!("{low:.2} to {high:.2}: no difference seen"),
-            Some([low, high]) => format!("{low:.2} to {high:.2}"),
-            None => NONE.to_owned(),
+        let seen = match what_if.factor_interval {
+            Some([low, high]) if low <= 1.0 && high >= 1.0 => ": no difference seen",
+            _ => "",
         };
-        vec![what_if.change.clone(), factor, rate(what_if.knee_commits_per_s), interval]
+        let interval = interval(what_if.factor_interval, factor) + seen;
+        vec![
+            what_if.change.clone(),
+            format!("{bound}x{}", factor(what_if.factor)),
+            rate(what_if.knee_commits_per_s),
+            interval,
+        ]
     };
     let header = ["with this change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
     table(&header, 1, what_ifs.iter().map(row).collect())
@@ -339,13 +343,23 @@ fn sensitivity(assumptions: &[Assumption]) -> String {
 /// A factor with its interval.
 pub(super) fn effect(varied: &Varied) -> String {
     let bound = if varied.at_least { "> " } else { "" };
-    let interval = varied.factor_interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})")).unwrap_or_default();
+    let interval =
+        varied.factor_interval.map(|ends| format!(" ({})", interval(Some(ends), factor))).unwrap_or_default();
     let seen = if varied.no_difference_seen() { ", no difference seen" } else { "" };
-    format!("{bound}x{:.2}{interval}{seen}", varied.factor)
+    format!("{bound}x{}{interval}{seen}", factor(varied.factor))
 }
 
 fn number(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), format)
+}
+
+/// A factor with two decimal places, or two digits if it is small.
+pub(super) fn factor(value: f64) -> String {
+    match value {
+        value if value >= 0.1 || value <= 0.0 => format!("{value:.2}"),
+        value if value >= 0.01 => format!("{value:.3}"),
+        value => format!("{value:.4}"),
+    }
 }
 
 /// A rate with about three digits.

@@ -13,6 +13,9 @@ const ON_SCREEN: usize = 60;
 /// The axis of the load.
 const LOAD: &str = "arrivals.scale";
 
+/// Before a rate that is a lower bound.
+const AT_LEAST: &str = "\u{2265} ";
+
 /// The message for a run without transactions.
 const NOBODY: &str = "\n\nNo transaction arrived in the window (the middle half of the run): choose a shorter \
                       --inter-arrival or a longer --duration.";
@@ -142,6 +145,8 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
     let numbers = ["at arrivals.scale", "commits/s", "success %", "FA mean s", "VO success %", "VO mean s"];
     header.extend(numbers.map(str::to_owned));
     let rows = groups.into_iter().map(|(mut row, points)| {
+        let arrived = |point: &PointSummary| point.all.arrived_per_s.mean;
+        let most = points.iter().map(|point| arrived(point)).fold(0.0, f64::max);
         let Some(knee) = knee_on_grid(points, SUSTAINED) else {
             row.extend(["none", NONE, NONE, NONE, NONE, NONE].map(str::to_owned));
             return row;
@@ -150,7 +155,7 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
         let slow = |of: fn(&GroupSummary) -> String| knee.validated_overwrite.as_ref().map_or(NONE.to_owned(), of);
         row.extend([
             knee.coordinate(LOAD).unwrap_or(NONE).to_owned(),
-            rate(knee.all.throughput_per_s),
+            format!("{}{}", if arrived(knee) >= most { AT_LEAST } else { "" }, rate(knee.all.throughput_per_s)),
             percent(knee.all.success),
             fast(|group| seconds(group.latency_mean_s)),
             slow(|group| percent(group.success)),
@@ -159,10 +164,11 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
         row
     });
     let table = table(&header, others.len(), rows.collect());
+    let open = if table.contains(AT_LEAST) { "\n\u{2265}: no higher load was simulated." } else { "" };
     let threshold = 100.0 * SUSTAINED;
     format!(
         "The highest simulated load at which more than {threshold:.0} % succeed (of validated overwrites if there \
-         are any):\n{table}\nAll {} points are in table.txt.",
+         are any):\n{table}{open}\nAll {} points are in table.txt.",
         summary.points.len()
     )
 }

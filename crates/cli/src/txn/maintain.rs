@@ -46,6 +46,7 @@ const RESERVE: u64 = 1 << 40;
 pub(super) struct FastForward {
     #[command(flatten)]
     common: Common,
+    /// The next timestamps are above this one
     #[arg(value_name = "TIMESTAMP", value_parser = timestamp)]
     to: Timestamp,
 }

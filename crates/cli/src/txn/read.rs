@@ -21,6 +21,7 @@ const PAGE: usize = 1000;
 pub(super) struct Get {
     #[command(flatten)]
     common: Common,
+    /// The timestamps at which the transactions started
     #[arg(value_name = "START", required = true, value_parser = timestamp)]
     starts: Vec<Timestamp>,
 }

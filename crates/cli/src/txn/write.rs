@@ -150,6 +150,7 @@ impl Begin {
 pub(super) struct Put {
     #[command(flatten)]
     common: Common,
+    /// The timestamp at which it started
     #[arg(value_name = "START", value_parser = timestamp)]
     start: Timestamp,
     /// A timestamp that was given out after START [default: the next one]
@@ -197,6 +198,7 @@ impl Put {
 pub(super) struct Abort {
     #[command(flatten)]
     common: Common,
+    /// The timestamp at which it started
     #[arg(value_name = "START", value_parser = timestamp)]
     start: Timestamp,
 }
@@ -243,6 +245,7 @@ fn tell(common: &Common, start: Timestamp, found: Outcome) -> Result<(), Failure
 pub(super) struct Settle {
     #[command(flatten)]
     common: Common,
+    /// The timestamp at which it started
     #[arg(value_name = "START", value_parser = timestamp)]
     start: Timestamp,
     /// How long it may still take to end, such as 10s, 500ms

@@ -77,7 +77,14 @@ pub fn write(judged: &[Judged<'_>], runs: &Runs, made: &Made, stem: &str) -> Pag
 fn verdict(page: &mut String, judged: &[Judged<'_>]) {
     let of = |wanted: &Verdict| judged.iter().filter(|(_, judgement)| judgement.verdict == *wanted).count();
     let (all, within, outside) = (judged.len(), of(&Verdict::Within), of(&Verdict::Outside));
-    line!(page, "**{within} of {all} published figures are within their tolerance; {outside} are outside.**\n");
+    let between = match all - within - outside {
+        0 => String::new(),
+        some => format!(", and {some} are neither (\"as printed\" or \"on the edge\" in the table)"),
+    };
+    line!(
+        page,
+        "**{within} of {all} published figures are within their tolerance; {outside} are outside{between}.**\n"
+    );
 }
 
 /// The sentences about the figures outside, which count rows of the table of those not within their tolerance.

@@ -4,6 +4,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
+use glidepath_model::visible;
+
 use super::text::{link, namespace_path};
 use super::{SCRIPT, STYLE};
 
@@ -43,7 +45,7 @@ pub(super) fn page(reader: Reader<'_>, path: &Path<'_>, content: &Markup) -> Res
                 span.slash { "/" }
                 (link(&namespace_path(parts), &parts[end - 1]))
             }
-            @if let Some(name) = path.name { span.slash { "/" } bdi.here { (name) } }
+            @if let Some(name) = path.name { span.slash { "/" } bdi.here { (visible(name)) } }
         }
     };
     let title = path.title();
@@ -75,7 +77,7 @@ pub(super) fn form() -> Response {
 pub(super) fn failure(status: StatusCode, words: &str) -> Response {
     let content = html! {
         h1 { (headline(status)) }
-        p.words { (words) }
+        p.words { (visible(words)) }
         p { a href="/" { "To the catalog" } }
     };
     answer(status, &document("Error", "failure", None, &html! {}, &content))
@@ -99,7 +101,7 @@ fn document(title: &str, kind: &str, reader: Option<Reader<'_>>, crumbs: &Markup
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { @if !title.is_empty() { (title) " \u{2013} " } "Glidepath" }
+                title { @if !title.is_empty() { (visible(title)) " \u{2013} " } "Glidepath" }
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href=(STYLE);
                 script src=(SCRIPT) {}
@@ -112,7 +114,7 @@ fn document(title: &str, kind: &str, reader: Option<Reader<'_>>, crumbs: &Markup
                     span.fill {}
                     span #status role="status" {}
                     @if let Some(Reader::Named(name)) = reader {
-                        span.who { (name) }
+                        span.who { (visible(name)) }
                         button #forget type="button" { "Forget the token" }
                     }
                 }

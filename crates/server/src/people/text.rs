@@ -1,6 +1,7 @@
 //! Numbers, times and links, as people read them.
 
 use chrono::DateTime;
+use glidepath_model::visible;
 use glidepath_service::Identifier;
 use maud::{Markup, html};
 
@@ -25,7 +26,8 @@ pub(super) fn next_path(parts: &[String], after: &str) -> String {
 pub(super) fn link(path: &str, shown: &str) -> Markup {
     let steps = path.split('/').any(|segment| segment == "." || segment == "..");
     html! {
-        @if steps { bdi { (shown) } } @else { a href=(path) { bdi { (shown) } } }
+        @if steps { bdi title="This page cannot lead there: browsers take such a name for a step up" { (visible(shown)) } }
+        @else { a href=(path) { bdi { (visible(shown)) } } }
     }
 }
 
@@ -76,11 +78,11 @@ pub(super) fn bytes(amount: u64) -> String {
     format!("{value:.1} PiB")
 }
 
-/// The first characters of a text, for places where a client could write a novel.
+/// The first characters of a text, all of them visible, for places where a client could write a novel.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}\u{2026}", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) => format!("{}\u{2026}", visible(&text[..end])),
+        None => visible(text),
     }
 }
 
@@ -142,6 +144,8 @@ mod tests {
         let name = Identifier { namespace: Vec::new(), name: "t".to_owned() };
         assert_eq!(object_path(&name, "tables"), "/tables/t");
         assert_eq!(link("/tables/<", "<").into_string(), "<a href=\"/tables/&lt;\"><bdi>&lt;</bdi></a>");
-        assert_eq!(link("/namespaces/../tables/t", "t").into_string(), "<bdi>t</bdi>");
+        let nowhere = link("/namespaces/../tables/t", "t").into_string();
+        assert!(nowhere.starts_with("<bdi title=") && nowhere.ends_with(">t</bdi>"), "{nowhere}");
+        assert_eq!(link("/tables/a", "a\u{202E}b").into_string(), "<a href=\"/tables/a\"><bdi>a\\u{202e}b</bdi></a>");
     }
 }

@@ -48,6 +48,7 @@ async fn a_catalog_that_was_not_created_to_the_end_is_created() {
         std::fs::remove_file(path).unwrap();
     }
     // What the label says counts, not what this server would create.
-    let second = Server::start(Config { protocol: Protocol::Tickets, ..config }).await.unwrap();
+    let second = Server::start(Config { protocol: Some(Protocol::Tickets), ..config }).await.unwrap();
     assert_eq!(second.protocol(), Protocol::ManifestChain);
+    assert!(second.is_new());
 }
