@@ -102,7 +102,7 @@ fn the_same_seed_is_the_same_run() {
 /// Seeds that once failed. They found: metadata that was registered from memory after its file had been purged; the end of
 /// an earlier purge, which removed the note of a later one; servers that were suspended again and again, for days; commits
 /// without a key whose table was dropped between two deliveries, and tables that get a snapshot and are dropped in one version,
-/// of which the judge wanted to know too much.
+/// of which the judge wanted to know too much; a registration that slept for longer than a day beside a purge.
 #[test]
 fn seeds_that_failed_hold() {
     for (subject, name, seed) in [
@@ -117,6 +117,7 @@ fn seeds_that_failed_hold() {
         ("serve-manifest-chain", "sleepers", 218),
         ("serve-manifest-chain-whole", "sleepers", 19),
         ("serve-manifest-chain-whole", "suspends", 9),
+        ("serve-tickets", "suspends", 2014),
     ] {
         let trial = Trial::new(Subject::named(subject).unwrap(), &scenario(name));
         assert_eq!(trial.check(seed).violation, None, "{subject} {name} {seed}");

@@ -12,7 +12,7 @@ use glidepath_table::Files;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
 use crate::names::{RESERVED, lacks_own};
-use crate::{Counts, Inner, Service};
+use crate::{Counts, Inner, Service, registering};
 
 /// How long a key is kept at least, in milliseconds.
 pub const LIFETIME_MS: u64 = 30 * 60 * 1000;
@@ -83,7 +83,7 @@ impl Idempotency {
 
 /// The namespaces of the service, from the outer to the inner.
 fn own_namespaces() -> [&'static [&'static str]; 4] {
-    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"], &[RESERVED, "purged"]]
+    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"], &[RESERVED, registering::FOLDER]]
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {

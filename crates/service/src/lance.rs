@@ -16,12 +16,13 @@ use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 
-use crate::error::{Kind, ServiceError};
+use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::CommitFailure;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::{Listing, Page, no_namespace};
 use crate::reading::{FORMAT, no_table};
+use crate::registering::Declared;
 use crate::tables::{created_told, exists};
 use crate::{Inner, Service, Settings, locations, purge};
 use head::Head;
@@ -150,9 +151,26 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !paths::has_versions(&self.inner.files, &location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
-        // A purge may have deleted the table since.
-        let not_purged = purge::none_ended(&location)?;
-        self.create_lance(&identifier, location.clone(), location, properties, not_purged).await
+        let declared = self.inner.declare(&location).await?;
+        let answer = self.register_declared_lance(&identifier, &location, properties, &declared).await;
+        if answer.as_ref().is_err_and(|error| error.kind.proof() == Proof::NotDone) {
+            self.inner.undeclare(declared).await;
+        }
+        answer
+    }
+
+    /// Registers a table of Lance after the registration was declared.
+    async fn register_declared_lance(
+        &self,
+        identifier: &Identifier,
+        location: &str,
+        properties: BTreeMap<String, String>,
+        declared: &Declared,
+    ) -> Result<LanceTable, ServiceError> {
+        if !paths::has_versions(&self.inner.files, location).await? {
+            return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
+        }
+        self.create_lance(identifier, location.to_owned(), location.to_owned(), properties, Some(declared)).await
     }
 
     /// The folder in which a client may choose locations for a namespace.
@@ -167,16 +185,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         location: String,
         pointer: String,
         mut properties: BTreeMap<String, String>,
-        condition: Option<Action>,
+        declared: Option<&Declared>,
     ) -> Result<LanceTable, ServiceError> {
         let mut actions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
-        actions.extend(condition);
+        actions.extend(declared.map(Declared::ends).unwrap_or_default());
         properties.insert(FORMAT.to_owned(), LANCE.to_owned());
         let (kind, location, pointer) = (EntryKind::Table, Some(location), Some(pointer));
         let entry = Entry { kind, properties, location, pointer, ..Entry::namespace() };
         actions.push(Action::Create { name: identifier.catalog_name()?, entry: entry.clone() });
         let done = self.inner.commit_once(None, actions, "").await;
-        done.map_err(|failure| failure.told(|refusal| created_told(refusal, identifier)))?;
+        let told = |refusal: &Refusal| {
+            let gone = declared.and_then(|declared| declared.told(refusal));
+            gone.or_else(|| created_told(refusal, identifier))
+        };
+        done.map_err(|failure| failure.told(told))?;
         LanceTable::of(entry)
     }
 
@@ -214,7 +236,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let has_versions = self.has_versions(&self.head().await?);
         let rename = |entry: &Entry| {
             let mut actions = match &entry.location {
-                // As `no_purge_looks` says.
+                // As `nobody_looks` says.
                 Some(location) if !has_versions => purge::none_runs(location, &self.inner.settings.warehouse)?,
                 _ => Vec::new(),
             };

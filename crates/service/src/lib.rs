@@ -22,6 +22,7 @@ mod names;
 mod namespaces;
 mod purge;
 mod reading;
+mod registering;
 mod sound;
 mod tables;
 #[cfg(test)]
@@ -49,7 +50,8 @@ pub use keys::{Idempotency, LIFETIME_MS, Operation};
 pub use lance::{LanceTable, LanceVersion, MANAGED_VERSIONING, NewLanceTable, NewLanceVersion, VersionPage};
 pub use names::{Identifier, RESERVED, SEPARATOR};
 pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page};
-pub use tables::{NewTable, Registration};
+pub use registering::Registration;
+pub use tables::NewTable;
 pub use views::{NewView, ViewCommit};
 pub use warehouse::Warehouse;
 

@@ -11,8 +11,8 @@
 //!   Lance table are found by listing its folder instead. So no table can be created in a folder below a noted location
 //!   either, and of a folder that no server made, only those files are deleted that are where Lance puts them.
 //!
-//! The note is removed after the last file, and the location is marked for a day: a server that has read metadata there
-//! before cannot register it any more. A purge that is cut off is begun again.
+//! The note is removed after the last file, in a commit that ends the [registrations](crate::registering) which may have found
+//! the files before. A purge that is cut off is begun again.
 
 use std::collections::BTreeSet;
 
@@ -29,6 +29,9 @@ use crate::mutant::{self, Mutant};
 use crate::names::RESERVED;
 use crate::{Inner, Service};
 
+/// The namespace of notes, in that of the service.
+const FOLDER: &str = "purges";
+
 const LOCATION: &str = "location";
 const POINTER: &str = "metadata";
 const AT: &str = "at";
@@ -38,25 +41,14 @@ const FORMAT: &str = "format";
 /// How long after the drop the files stay: readers that have loaded the table finish, and commits in flight are over.
 pub(crate) const GRACE_MS: u64 = 60 * 1000;
 
-/// How long the mark of a purge is kept: a server may sleep between reading metadata and registering it.
-const MARKED_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// The most marks that are removed in one commit.
-const MARKS_TOGETHER: usize = 100;
-
 /// The note of a purge: it is found by the location, so that a creation there can see it.
 fn name(location: &str) -> Result<Name, ServiceError> {
-    named("purges", location)
+    Name::of_parts([RESERVED, FOLDER, &digest(location)]).map_err(|error| ServiceError::invalid(error.to_string()))
 }
 
-/// The mark of a purge that has ended. Metadata in that location may have been read before, and is gone.
-fn mark(location: &str) -> Result<Name, ServiceError> {
-    named("purged", location)
-}
-
-fn named(folder: &str, location: &str) -> Result<Name, ServiceError> {
+/// A name for a location, which is longer than names may be: a digest of 128 bits, in two halves.
+pub(crate) fn digest(location: &str) -> String {
     use std::hash::Hasher as _;
-    // Locations are longer than names may be, so the note's name is a digest of 128 bits of it, in two halves.
     let location = unslashed(location.trim_end_matches('/'));
     let mut digest = String::new();
     for salt in [0_u8, 1] {
@@ -65,13 +57,12 @@ fn named(folder: &str, location: &str) -> Result<Name, ServiceError> {
         hasher.write(location.as_bytes());
         digest.push_str(&format!("{:016x}", hasher.finish()));
     }
-    Name::of_parts([RESERVED, folder, &digest]).map_err(|error| ServiceError::invalid(error.to_string()))
+    digest
 }
 
-/// Whether this is the name of a note, or of the mark of a purge.
+/// Whether this is the name of a note.
 pub(crate) fn is_note(name: &Name) -> bool {
-    let of = |folder| name.parent().is_some_and(|parent| parent.parts() == [RESERVED, folder]);
-    of("purges") || of("purged")
+    name.parent().is_some_and(|parent| parent.parts() == [RESERVED, FOLDER])
 }
 
 /// The action that notes a purge.
@@ -116,15 +107,9 @@ pub(crate) fn none_runs_where(before: &str, file: &str, warehouse: &str) -> Resu
     if folder(before) == folder(file) { Ok(Vec::new()) } else { none_runs(&folder(file), warehouse) }
 }
 
-/// The condition that no purge has ended at a location lately: for who has read metadata there.
-pub(crate) fn none_ended(location: &str) -> Result<Option<Action>, ServiceError> {
-    let condition = Action::Assert { name: mark(location)?, holds: Assertion::Absent };
-    Ok((!mutant::is(Mutant::PurgeForgotten)).then_some(condition))
-}
-
 pub(crate) fn runs() -> ServiceError {
-    let words = "the files of a dropped table at this location are being deleted, or were within the last day; not done: \
-                 use another location, or try again later";
+    let words = "the files of a dropped table at this location are being deleted; not done: use another location, or try again \
+                 later";
     ServiceError::new(Kind::Unavailable, words)
 }
 
@@ -135,7 +120,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// If the catalog or the store does not answer; it may be called again, also by several servers at once.
     pub async fn run_purges(&self) -> Result<usize, ServiceError> {
         let at = self.head().await?;
-        let notes = Name::of_parts([RESERVED, "purges"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let notes = Name::of_parts([RESERVED, FOLDER]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let catalog = self.inner.committer.catalog();
         let (mut ended, mut failed, mut after) = (0, None, None);
         loop {
@@ -150,7 +135,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 }
             }
         }
-        self.clean_marks().await?;
+        self.clean_registrations().await?;
         failed.map_or(Ok(ended), Err)
     }
 
@@ -159,7 +144,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
         let due = written.saturating_add(GRACE_MS) <= self.inner.env.unix_ms();
         let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
-        let used = !mutant::is(Mutant::PurgedInUse) && self.inner.is_in_use(&[location.as_str()], None).await?;
+        let used = self.inner.is_in_use(&[location.as_str()], None).await?;
         // Metadata elsewhere may be another table's: this one has moved, or was registered.
         let moved = entry.properties.get(POINTER).is_some_and(|pointer| !is_within(pointer, location));
         if !used && !moved {
@@ -173,8 +158,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(true)
     }
 
-    /// Removes the note of a purge, and marks the location if its files were deleted. Not a note of a later purge: another
-    /// server may be deleting files because of that.
+    /// Removes the note of a purge, and ends the registrations in its location if files were deleted. Not a note of a later purge:
+    /// another server may be deleting files because of that.
     async fn end_purge(
         &self,
         note: Name,
@@ -182,52 +167,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         purged: Option<&String>,
     ) -> Result<(), ServiceError> {
         let same = Action::Assert { name: note.clone(), holds: Assertion::Pointer(pointer) };
-        let drop = Action::Drop { name: note, kind: EntryKind::Table, expected: None };
-        let now = self.inner.env.unix_ms().to_string();
-        let mut actions = vec![same.clone(), drop.clone()];
-        if let Some(location) = purged {
-            let entry = Entry { kind: EntryKind::Table, ..Entry::namespace() };
-            let entry = Entry { properties: [(AT.to_owned(), now.clone())].into(), ..entry };
-            actions.push(Action::Create { name: mark(location)?, entry });
+        let drop = Action::Drop { name: note.clone(), kind: EntryKind::Table, expected: None };
+        for _ in 0..self.inner.settings.attempts {
+            let mut actions = vec![same.clone(), drop.clone()];
+            if let Some(location) = purged {
+                actions.extend(self.inner.ends_of_registrations(location).await?);
+            }
+            match self.inner.committer.commit(actions).await {
+                // Another server was faster.
+                Err(CommitError::Refused(Refusal::NotFound(name) | Refusal::PointerMoved { name, .. }))
+                    if name == note =>
+                {
+                    break;
+                }
+                // A registration was declared, or ended, meanwhile.
+                Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PointerMoved { .. } | Refusal::Exists(_))) => {
+                }
+                Ok(_) => break,
+                Err(error) => return Err(error.into()),
+            }
         }
-        let mut done = self.inner.committer.commit(actions).await;
-        if let (Err(CommitError::Refused(Refusal::Exists(name))), true) = (&done, purged.is_some()) {
-            // Another table was purged there before.
-            let changes = [(AT.to_owned(), Some(now))].into();
-            let name = name.clone();
-            done = self.inner.committer.commit(vec![same, drop, Action::SetProperties { name, changes }]).await;
-        }
-        match done {
-            // Another server was faster.
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PointerMoved { .. })) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Removes marks of purges that ended long ago.
-    async fn clean_marks(&self) -> Result<(), ServiceError> {
-        let at = self.head().await?;
-        let marks = Name::of_parts([RESERVED, "purged"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
-        let now = self.inner.env.unix_ms();
-        let is_old = |entry: &Entry| {
-            let ended: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-            ended.saturating_add(MARKED_MS) < now
-        };
-        let (mut old, mut after) = (Vec::new(), None);
-        while old.len() < MARKS_TOGETHER {
-            let page = self.inner.committer.catalog().children(&at, Some(&marks), after.as_ref(), 1000).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.clone());
-            let some = page.into_iter().filter(|(_, entry)| is_old(entry)).take(MARKS_TOGETHER - old.len());
-            old.extend(some.map(|(name, _)| Action::Drop { name, kind: EntryKind::Table, expected: None }));
-        }
-        if old.is_empty() {
-            return Ok(());
-        }
-        match self.inner.committer.commit(old).await {
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        // After so many attempts the note is still there, and the purge is run again.
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::reading::{is_iceberg, no_table};
-use crate::{Counts, Service, purge};
+use crate::{Counts, Proof, Service, purge, registering};
 
 /// A table to create.
 #[derive(Clone, Debug)]
@@ -43,17 +43,6 @@ pub struct NewTable {
 /// What new tables get that do not say otherwise, as from Iceberg's own server: readers of tables without it go by an older default,
 /// gzip, and Java's clients then write that.
 const NEW_CODEC: (&str, &str) = ("write.parquet.compression-codec", "zstd");
-
-/// A table to register: its metadata exists already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
-    /// Where in the catalog.
-    pub identifier: Identifier,
-    /// Its metadata file, in the warehouse.
-    pub metadata_location: String,
-    /// Whether a table of this name gets this metadata instead of its own.
-    pub overwrite: bool,
-}
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Creates a table.
@@ -135,7 +124,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             Err(failure) => {
                 let error = failure.told(|refusal| created_told(refusal, identifier));
-                if error.kind.proof() == crate::Proof::NotDone {
+                if error.kind.proof() == Proof::NotDone {
                     let _ = self.inner.files.delete(&body.location).await;
                 }
                 Err(self.taken(error, identifier, EntryKind::Table).await)
@@ -202,54 +191,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(create_by_updates(updates, location, self.inner.fresh_uuid())?)
     }
 
-    /// Gives a name to metadata that exists already.
-    ///
-    /// # Errors
-    /// [`Kind::Exists`], [`Kind::NoNamespace`]; [`Kind::Invalid`] if the file is not in the warehouse, or is not the
-    /// metadata of a table whose files are in it.
-    pub async fn register_table(&self, new: Registration, key: Option<&Idempotency>) -> Answer {
-        let at = self.head().await?;
-        if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.done_before(&new.identifier.catalog_name()?, &noted).await;
-        }
-        self.namespace_at(&at, &new.identifier.namespace).await?;
-        let warehouse = &self.inner.settings.warehouse;
-        let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
-        let file = locations::checked(&new.metadata_location, &allowed)?;
-        // Read again: what is in memory may have been deleted long ago.
-        let body = self.inner.read_table_body(&file).await.map_err(|error| match error.kind {
-            Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
-            _ => error,
-        })?;
-        let location = locations::checked(body.metadata.location(), &allowed)?;
-        let name = new.identifier.catalog_name()?;
-        let before = self.entry(&at, &name).await?;
-        // Two tables with the same files: what one deletes, the other would miss.
-        if self.inner.is_in_use(&[location.as_str(), file.as_str()], Some(&name)).await? {
-            let words =
-                "the metadata file, or the location in it, is another table's; drop that table first, without a purge";
-            return Err(ServiceError::invalid(words));
-        }
-        let mut actions = Vec::new();
-        if let Some(entry) = before.filter(|entry| new.overwrite && is_iceberg(entry)) {
-            let same = Assertion::Pointer(entry.pointer);
-            actions.push(Action::Assert { name: name.clone(), holds: same });
-            actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
-        }
-        // A new entry, so that its location is that of its files.
-        actions.push(Action::Create { name, entry: table_entry(&location, &file) });
-        actions.extend(purge::none_runs(&location, warehouse)?);
-        actions.extend(purge::none_ended(&location)?);
-        let done = self.inner.commit_once(key, actions, &file).await;
-        match done {
-            Ok(_) => Ok(body),
-            Err(failure) => {
-                let error = failure.told(|refusal| created_told(refusal, &new.identifier));
-                Err(self.taken(error, &new.identifier, EntryKind::Table).await)
-            }
-        }
-    }
-
     /// Gives a table another name.
     ///
     /// # Errors
@@ -284,7 +225,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Err(none);
             }
             let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
-            actions.extend(self.no_purge_looks(&old).await?);
+            actions.extend(self.nobody_looks(&old).await?);
             let changes = entry.map(|entry| Line::removal(&entry.properties)).unwrap_or_default();
             if !changes.is_empty() {
                 actions.push(Action::SetProperties { name: old.clone(), changes });
@@ -302,6 +243,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Refusal::NotFound(_) => Some(none),
             Refusal::WrongKind { name, .. } if *name == old => Some(none),
             Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
+            Refusal::Exists(name) if registering::is_declaration(name) => Some(registering::overtaken()),
             Refusal::PointerMoved { .. } => {
                 let words = "commits to the table came first every time; not done: try again later";
                 Some(ServiceError::new(Kind::Unavailable, words))
@@ -325,9 +267,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         })
     }
 
-    /// The conditions under which a name may be moved while a purge looks for tables in its location. With versions there are
-    /// none: the purge looks at one. Without them it reads names one after the other, and could miss the one that moves.
-    async fn no_purge_looks(&self, name: &Name) -> Result<Vec<Action>, ServiceError> {
+    /// The conditions under which a name may be moved: that no purge or registration looks for tables in its location. With
+    /// versions there are none: who looks reads one. Without them it reads names one after the other, and could miss the one that moves.
+    async fn nobody_looks(&self, name: &Name) -> Result<Vec<Action>, ServiceError> {
         let at = self.head().await?;
         if self.has_versions(&at) {
             return Ok(Vec::new());
@@ -337,7 +279,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let same = Action::Assert { name: name.clone(), holds: Assertion::Pointer(pointer) };
         let conditions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
-        Ok([same].into_iter().chain(conditions).collect())
+        Ok([same, registering::none_runs(&location)?].into_iter().chain(conditions).collect())
     }
 
     pub(crate) fn has_versions(&self, at: &C::Snapshot) -> bool {

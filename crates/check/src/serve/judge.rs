@@ -91,6 +91,11 @@ impl Visitor for Versions<'_> {
     }
 }
 
+/// Whether an entry is the server's own.
+fn is_reserved(name: &Name) -> bool {
+    name.parts().first().is_some_and(|first| first == RESERVED)
+}
+
 /// The objects after the purges that are due long after the run, without faults.
 pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
@@ -118,7 +123,7 @@ impl History {
                 self.dropped.extend(body.map(|body| (body.uuid(), place)));
                 continue;
             };
-            if name.parts().first().is_some_and(|first| first == RESERVED) {
+            if is_reserved(&name) {
                 self.purged.extend(entry.properties.get("location").cloned());
                 if let (Some(location), Some(file)) =
                     (entry.properties.get("location"), entry.properties.get("metadata"))
@@ -131,6 +136,13 @@ impl History {
             self.count_marks(&earlier, &entry.properties, &name)?;
             if let Some(pointer) = &entry.pointer {
                 self.advance(place, &name, before.and_then(|before| before.pointer), pointer)?;
+            }
+        }
+        let mut named: BTreeMap<&str, &Name> = BTreeMap::new();
+        for (name, entry) in self.entries.iter().filter(|(name, _)| !is_reserved(name)) {
+            let other = entry.pointer.as_deref().and_then(|file| Some((file, named.insert(file, name)?)));
+            if let Some((file, other)) = other {
+                return Err(format!("{other} and {name} are both at {file}: what one deletes, the other misses"));
             }
         }
         // A table with another name keeps the files.

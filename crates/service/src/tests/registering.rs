@@ -1,0 +1,83 @@
+//! Registrations beside each other, beside purges and beside renames.
+
+use super::*;
+
+async fn metadata_of(server: &Tested, name: &str) -> (String, String) {
+    let body = loaded(server, name).await;
+    (body.location.clone(), body.metadata.location().to_owned())
+}
+
+fn registration(name: &str, file: &str) -> Registration {
+    Registration { identifier: table(name), metadata_location: file.to_owned(), overwrite: false }
+}
+
+#[tokio::test]
+async fn one_registration_of_the_same_files_runs_at_a_time() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let (file, location) = metadata_of(&server, "t").await;
+        server.drop_table(&table("t"), false, None).await.unwrap();
+
+        // A server died after it had declared its registration.
+        let dead = server.inner.declare(&location).await.unwrap();
+        assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
+        world.pass(61 * 1000);
+        server.register_table(registration("a", &file), None).await.unwrap();
+        // It only slept, and does not know of the other one.
+        let refused = server.inner.committer.commit(dead.ends()).await;
+        assert!(refused.is_err(), "{refused:?}");
+        assert_eq!(kind(server.register_table(registration("b", &file), None).await), Kind::Invalid);
+        // Nothing is left of those that were not done, so the files can be registered at once.
+        server.drop_table(&table("a"), false, None).await.unwrap();
+        server.register_table(registration("b", &file), None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_purge_ends_registrations() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let (file, location) = metadata_of(&server, "t").await;
+    let asleep = server.inner.declare(&location).await.unwrap();
+    server.drop_table(&table("t"), true, None).await.unwrap();
+    assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
+    world.pass(30 * 60 * 1000);
+    assert_eq!(server.run_purges().await.unwrap(), 1);
+    assert!(server.inner.committer.commit(asleep.ends()).await.is_err(), "however long it slept");
+    assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Invalid, "there is no file");
+}
+
+#[tokio::test]
+async fn what_is_left_behind_is_removed() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let (_, location) = metadata_of(&server, "t").await;
+    let left = server.inner.declare(&location).await.unwrap();
+    world.pass(59 * 60 * 1000);
+    server.run_purges().await.unwrap();
+    server.inner.committer.commit(left.ends()).await.unwrap();
+    let left = server.inner.declare(&location).await.unwrap();
+    world.pass(61 * 60 * 1000);
+    server.run_purges().await.unwrap();
+    assert!(server.inner.committer.commit(left.ends()).await.is_err());
+}
+
+/// Without versions, a registration reads one namespace after the other.
+#[tokio::test]
+async fn a_table_keeps_its_name_while_a_registration_may_look_for_it() {
+    for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let (_, location) = metadata_of(&server, "t").await;
+        let declared = server.inner.declare(&location).await.unwrap();
+        let renamed = server.rename_table(&table("t"), &table("u"), None).await;
+        if protocol == Protocol::ManifestChain {
+            renamed.unwrap();
+            continue;
+        }
+        assert_eq!(kind(renamed), Kind::Unavailable);
+        server.inner.undeclare(declared).await;
+        server.rename_table(&table("t"), &table("u"), None).await.unwrap();
+    }
+}
