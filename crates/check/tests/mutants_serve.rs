@@ -15,15 +15,14 @@ const CHAIN: &str = "serve-manifest-chain";
 const LANCE: &str = "lance-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 23] = [
+const MISTAKES: [(Mistake, &str, &str); 22] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
     (Mistake::Service(Mutant::LedInAnyOrder), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
     (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
-    (Mistake::Service(Mutant::RegistrationKept), CHAIN, "sleepers"),
+    (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "sleepers"),
     (Mistake::Service(Mutant::RegistrationNotAsserted), CHAIN, "wrong-clocks"),
-    (Mistake::Service(Mutant::RegistrationTrusted), CHAIN, "clocks"),
     (Mistake::Service(Mutant::RegisteredInUse), CHAIN, "repeats"),
     (Mistake::Service(Mutant::LandedIsConflict), CHAIN, "repeats"),
     (Mistake::Service(Mutant::RefusalTrusted), CHAIN, "repeats"),

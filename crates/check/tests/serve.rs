@@ -118,6 +118,8 @@ fn seeds_that_failed_hold() {
         ("serve-manifest-chain-whole", "sleepers", 19),
         ("serve-manifest-chain-whole", "suspends", 9),
         ("serve-tickets", "suspends", 2014),
+        ("serve-append-log", "proxies", 2007),
+        ("serve-manifest-chain", "repeats", 143),
     ] {
         let trial = Trial::new(Subject::named(subject).unwrap(), &scenario(name));
         assert_eq!(trial.check(seed).violation, None, "{subject} {name} {seed}");

@@ -82,8 +82,9 @@ impl Idempotency {
 }
 
 /// The namespaces of the service, from the outer to the inner.
-fn own_namespaces() -> [&'static [&'static str]; 4] {
-    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"], &[RESERVED, registering::FOLDER]]
+fn own_namespaces() -> [&'static [&'static str]; 5] {
+    let [registrations, purged] = [&[RESERVED, registering::FOLDER], &[RESERVED, registering::PURGED]];
+    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"], registrations, purged]
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {

@@ -14,14 +14,12 @@ pub enum Mutant {
     LedInAnyOrder,
     /// A table may be created where a purge runs.
     CreatedBesidePurge,
-    /// The end of a purge does not end the registrations of the deleted files.
-    RegistrationKept,
-    /// A registration commits though it is declared no longer.
+    /// The end of a purge neither ends the registrations of the deleted files nor marks their location.
+    PurgeForgotten,
+    /// A registration commits on no conditions.
     RegistrationNotAsserted,
     /// A registration does not look whether another table has the files.
     RegisteredInUse,
-    /// A registration trusts what it found before it was declared.
-    RegistrationTrusted,
     /// An append that is in the table already is answered with a conflict.
     LandedIsConflict,
     /// A branch is held for an overwrite that lost until it comes back.

@@ -7,6 +7,8 @@
 //!
 //! * A purge that has deleted the files removes the declaration in the commit that ends it. So a registration that was declared
 //!   before then is refused, and one that is declared later does not find the files.
+//! * It also marks the location for a day, which the commit of a registration asserts against: a write of a metadata file that
+//!   the store does late, after the file was deleted, brings it back, and the files that it names are gone.
 //! * Another registration of the same files answers that this one runs. After a minute it takes the place of the declaration,
 //!   and the earlier one is refused.
 //! * Without versions of the catalog the look for other tables reads names one after the other. So that it misses none that
@@ -29,10 +31,13 @@ use crate::names::{Identifier, RESERVED, lacks_own};
 use crate::purge::{self, digest};
 use crate::reading::is_iceberg;
 use crate::tables::{created_told, table_entry};
-use crate::{Inner, Service, locations};
+use crate::{Inner, Service, locations, sound};
 
 /// The namespace of declarations, in that of the service.
 pub(crate) const FOLDER: &str = "registrations";
+
+/// The namespace of marks of purges that have ended.
+pub(crate) const PURGED: &str = "purged";
 
 const AT: &str = "at";
 
@@ -42,7 +47,10 @@ const PATIENCE_MS: u64 = 60 * 1000;
 /// How long a declaration is kept at least.
 const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
-/// The most declarations that one commit removes.
+/// How long a mark is kept: longer than a write is under way.
+const MARKED_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The most entries that one commit removes.
 const CLEANED_TOGETHER: usize = 100;
 
 /// A table to register: its metadata exists already.
@@ -62,39 +70,48 @@ pub(crate) struct Declared {
     name: Name,
     /// Tells it from others in the same location.
     mark: String,
+    /// The mark of a purge in this location.
+    purged: Name,
 }
 
 impl Declared {
-    /// The actions that a registration commits with: it must still be declared, and is no longer.
+    /// The actions that a registration commits with: it must still be declared, and is no longer; and no purge has ended lately.
     pub(crate) fn ends(&self) -> Vec<Action> {
-        match mutant::is(Mutant::RegistrationNotAsserted) {
-            true => Vec::new(),
-            false => removed(&self.name, Some(self.mark.clone())).into(),
+        if mutant::is(Mutant::RegistrationNotAsserted) {
+            return Vec::new();
         }
+        let unmarked = Action::Assert { name: self.purged.clone(), holds: Assertion::Absent };
+        removed(&self.name, Some(self.mark.clone())).into_iter().chain([unmarked]).collect()
     }
 
-    /// Whether a commit was refused because the declaration is gone.
-    fn is_gone(&self, refusal: &Refusal) -> bool {
-        match refusal {
-            Refusal::NotFound(name) | Refusal::PointerMoved { name, .. } => *name == self.name,
-            _ => false,
-        }
-    }
-
-    /// The answer to a refused registration, where the declaration is why.
+    /// The answer to a registration that these actions refuse.
     pub(crate) fn told(&self, refusal: &Refusal) -> Option<ServiceError> {
-        self.is_gone(refusal).then(overtaken)
+        match refusal {
+            Refusal::NotFound(name) | Refusal::PointerMoved { name, .. } if *name == self.name => Some(overtaken()),
+            Refusal::Exists(name) if *name == self.purged => {
+                let words = "the files of a dropped table at this location have been deleted within the last day; not done: use \
+                             another location, or try again later";
+                Some(ServiceError::new(Kind::Unavailable, words))
+            }
+            _ => None,
+        }
     }
 }
 
-/// The name of the declaration of a registration in a location.
-fn name(location: &str) -> Result<Name, ServiceError> {
-    Name::of_parts([RESERVED, FOLDER, &digest(location)]).map_err(|error| ServiceError::invalid(error.to_string()))
+/// The name of the declaration of a registration in a location, or of the mark of a purge there.
+fn name(folder: &str, location: &str) -> Result<Name, ServiceError> {
+    Name::of_parts([RESERVED, folder, &digest(location)]).map_err(|error| ServiceError::invalid(error.to_string()))
+}
+
+/// An entry of this time.
+fn timed(now_ms: u64, pointer: Option<String>) -> Entry {
+    let properties = [(AT.to_owned(), now_ms.to_string())].into();
+    Entry { kind: EntryKind::Table, properties, pointer, ..Entry::namespace() }
 }
 
 /// The condition that no registration runs in a location.
 pub(crate) fn none_runs(location: &str) -> Result<Action, ServiceError> {
-    Ok(Action::Assert { name: name(location)?, holds: Assertion::Absent })
+    Ok(Action::Assert { name: name(FOLDER, location)?, holds: Assertion::Absent })
 }
 
 /// Whether this is the name of a declaration.
@@ -147,6 +164,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
+        sound::check_metadata(&body.metadata)?;
         let location = locations::checked(body.metadata.location(), allowed)?;
         Ok((body, location))
     }
@@ -161,8 +179,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         key: Option<&Idempotency>,
     ) -> Result<(Operation, Loaded<TableMetadata>), ServiceError> {
         let allowed = self.inner.settings.folder_of(&identifier.namespace);
-        let trusted = mutant::is(Mutant::RegistrationTrusted);
-        let body = if trusted { self.inner.table_body(file).await? } else { self.registered(file, &allowed).await?.0 };
+        // Again, after the declaration.
+        let (body, _) = self.registered(file, &allowed).await?;
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
         // Two tables with the same files: what one deletes, the other would miss.
@@ -191,29 +209,37 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    /// Removes declarations that were left behind.
+    /// Removes declarations that were left behind, and old marks.
     pub(crate) async fn clean_registrations(&self) -> Result<(), ServiceError> {
+        self.clean(FOLDER, LIFETIME_MS).await?;
+        self.clean(PURGED, MARKED_MS).await
+    }
+
+    async fn clean(&self, folder: &str, lifetime_ms: u64) -> Result<(), ServiceError> {
         let at = self.head().await?;
-        let folder = Name::of_parts([RESERVED, FOLDER]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let folder = Name::of_parts([RESERVED, folder]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let now = self.inner.env.unix_ms();
-        let (mut old, mut after, mut count) = (Vec::new(), None, 0);
-        while count < CLEANED_TOGETHER {
+        let is_old = |entry: &Entry| written(entry).saturating_add(lifetime_ms) < now;
+        let (mut old, mut after) = (Vec::new(), None);
+        while old.len() < CLEANED_TOGETHER {
             let page = self.inner.committer.catalog().children(&at, Some(&folder), after.as_ref(), 1000).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
-            for (name, entry) in page {
-                if written(&entry).saturating_add(LIFETIME_MS) < now && count < CLEANED_TOGETHER {
-                    old.extend(removed(&name, entry.pointer));
-                    count += 1;
-                }
-            }
+            let some = page.into_iter().filter(|(_, entry)| is_old(entry)).take(CLEANED_TOGETHER - old.len());
+            old.extend(some);
         }
         if old.is_empty() {
             return Ok(());
         }
-        match self.inner.committer.commit(old).await {
+        let actions = old.into_iter().flat_map(|(name, mut entry)| {
+            let holds = Assertion::Property { key: AT.to_owned(), value: entry.properties.remove(AT) };
+            let same = Action::Assert { name: name.clone(), holds };
+            [same, Action::Drop { name, kind: EntryKind::Table, expected: None }]
+        });
+        let actions = actions.collect();
+        match self.inner.committer.commit(actions).await {
             // Another server cleans too, or one was replaced.
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PointerMoved { .. })) => Ok(()),
+            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PropertyChanged { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -223,7 +249,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Declares a registration of the files in a location. Who calls this looks at the files afterwards, commits with the
     /// actions of [`Declared::ends`], and calls [`undeclare`](Self::undeclare) if that was not done.
     pub(crate) async fn declare(&self, location: &str) -> Result<Declared, ServiceError> {
-        let (name, now) = (name(location)?, self.env.unix_ms());
+        let (name, purged) = (name(FOLDER, location)?, name(PURGED, location)?);
+        let now = self.env.unix_ms();
         let mark = self.fresh_uuid().to_string();
         let at = self.head().await?;
         let mut actions = Vec::new();
@@ -234,11 +261,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             actions.extend(removed(&name, other.pointer));
         }
-        let properties = [(AT.to_owned(), now.to_string())].into();
-        let entry = Entry { kind: EntryKind::Table, properties, pointer: Some(mark.clone()), ..Entry::namespace() };
-        actions.push(Action::Create { name: name.clone(), entry });
+        actions.push(Action::Create { name: name.clone(), entry: timed(now, Some(mark.clone())) });
         match self.committer.commit(actions).await {
-            Ok(_) => Ok(Declared { name, mark }),
+            Ok(_) => Ok(Declared { name, mark, purged }),
             Err(CommitError::Refused(refusal)) if !lacks_own(&refusal) => Err(overtaken()),
             // Nothing that the client asked for was done.
             Err(error) => Err(ServiceError::new(Kind::Unavailable, format!("not done, try again later: {error}"))),
@@ -250,22 +275,28 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let _ = self.committer.commit(removed(&declared.name, Some(declared.mark)).into()).await;
     }
 
-    /// The actions that end all registrations which were declared in a location until now: a commit with them is refused if one
-    /// has been declared or has ended since they were made.
+    /// The actions of the end of a purge in a location. They end all registrations that were declared there until now, and mark
+    /// it. A commit with them is refused if one was declared or has ended since they were made.
     pub(crate) async fn ends_of_registrations(&self, location: &str) -> Result<Vec<Action>, ServiceError> {
-        let name = name(location)?;
-        if mutant::is(Mutant::RegistrationKept) {
+        if mutant::is(Mutant::PurgeForgotten) {
             return Ok(Vec::new());
         }
-        let at = self.head().await?;
-        Ok(match self.committer.catalog().entry(&at, &name).await? {
+        let (name, purged) = (name(FOLDER, location)?, name(PURGED, location)?);
+        let (at, now) = (self.head().await?, self.env.unix_ms());
+        let mut actions = match self.committer.catalog().entry(&at, &name).await? {
             Some(declared) => removed(&name, declared.pointer).into(),
             None => vec![none_runs(location)?],
-        })
+        };
+        actions.push(match self.committer.catalog().entry(&at, &purged).await? {
+            // Another table was purged there before.
+            Some(_) => Action::SetProperties { name: purged, changes: [(AT.to_owned(), Some(now.to_string()))].into() },
+            None => Action::Create { name: purged, entry: timed(now, None) },
+        });
+        Ok(actions)
     }
 }
 
-/// When a declaration was made, in milliseconds since 1970.
-fn written(declaration: &Entry) -> u64 {
-    declaration.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0)
+/// When an entry was made, in milliseconds since 1970.
+fn written(entry: &Entry) -> u64 {
+    entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0)
 }

@@ -9,9 +9,10 @@ use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
-use glidepath_service::{Idempotency, Identifier, Kind, Loaded, Warehouse};
+use glidepath_service::{Idempotency, Identifier, Kind, Loaded, TableCommit, Warehouse};
 use glidepath_sim::{SimEnv, SimStore};
 use glidepath_table::{FileError, Files};
+use iceberg::TableUpdate;
 use iceberg::spec::TableMetadata;
 
 use super::book::{Book, Told};
@@ -43,6 +44,10 @@ pub(super) struct Client {
     /// Whether it only reads.
     pub(super) reads: bool,
     pub(super) kind: Clients,
+}
+
+fn adds_snapshots(commit: &TableCommit) -> bool {
+    commit.updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. }))
 }
 
 impl Client {
@@ -138,9 +143,18 @@ impl Client {
     /// Sends a request until it is answered, as far as that is safe: with a key always, without one after "not done".
     pub(super) async fn submit(&self, ask: &Ask, keyed: bool) -> Told {
         for _ in 0..SENDS {
-            match self.ask(ask).await {
+            let answer = self.ask(ask).await;
+            if let Some(Err(error)) = &answer {
+                self.say(|| format!("is answered {error}"));
+            }
+            match answer {
                 Some(Ok(_)) => return Told::Done,
                 Some(Err(error)) => match error.kind {
+                    // Another delivery of the request may come when the table has its name back. One with a snapshot that would be
+                    // done then is not answered so.
+                    Kind::NoTable if matches!(ask, Ask::Commit(_, commit) if !adds_snapshots(commit)) => {
+                        return Told::Open;
+                    }
                     // The client deletes what it wrote.
                     Kind::Conflict | Kind::NoTable | Kind::NoFile | Kind::NoNamespace => return Told::Refused,
                     Kind::Unavailable => {}

@@ -312,11 +312,12 @@ impl History {
     fn agrees(&self, book: &Book) -> Result<(), String> {
         let pointers = self.entries.values().filter_map(|entry| entry.pointer.as_ref());
         let living: BTreeSet<Uuid> = pointers.filter_map(|file| Some(self.bodies.get(file)?.uuid())).collect();
-        // Whether a commit without a key was done is not known any more when its table has been dropped.
+        let was_dropped = |table: &Uuid| self.dropped.iter().any(|(dropped, _)| dropped == table);
+        // Whether a commit without a key was done is not known any more when its table has been dropped, also if it is registered
+        // again.
         let is_forgotten = |attempt: &Attempt| {
-            attempt.told == Told::Refused
-                && !attempt.keyed
-                && !attempt.tables.iter().any(|table| living.contains(table))
+            let is_gone = |table: &Uuid| !living.contains(table) || was_dropped(table);
+            attempt.told == Told::Refused && !attempt.keyed && attempt.tables.iter().all(is_gone)
         };
         for (snapshot, times) in &self.appeared {
             // Then its client commits the snapshot again, to another table of the name.
@@ -334,7 +335,6 @@ impl History {
             let places: BTreeSet<usize> = appeared.iter().flatten().flatten().copied().collect();
             let hidden = |table: &Uuid| places.iter().any(|place| self.dropped.contains(&(*table, *place)));
             let one_is_hidden = appeared.contains(&None) && attempt.tables.iter().any(hidden);
-            let was_dropped = |table: &Uuid| self.dropped.iter().any(|(dropped, _)| dropped == table);
             if appeared.windows(2).any(|two| two[0] != two[1]) && !one_is_hidden {
                 return Err(format!(
                     "of the snapshots {:?} of one commit, not all were added at once",

@@ -39,13 +39,20 @@ async fn the_end_of_a_purge_ends_registrations() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
     let (file, location) = metadata_of(&server, "t").await;
+    let json = loaded(&server, "t").await.json.clone();
     let asleep = server.inner.declare(&location).await.unwrap();
     server.drop_table(&table("t"), true, None).await.unwrap();
     assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
     world.pass(30 * 60 * 1000);
     assert_eq!(server.run_purges().await.unwrap(), 1);
-    assert!(server.inner.committer.commit(asleep.ends()).await.is_err(), "however long it slept");
     assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Invalid, "there is no file");
+    // A late write brings it back.
+    server.inner.files.write(&file, json).await.unwrap();
+    assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
+    world.pass(25 * 60 * 60 * 1000);
+    server.run_purges().await.unwrap();
+    assert!(server.inner.committer.commit(asleep.ends()).await.is_err(), "however long it slept");
+    assert!(server.inner.committer.commit(server.inner.declare(&location).await.unwrap().ends()).await.is_ok());
 }
 
 #[tokio::test]
