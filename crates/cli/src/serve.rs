@@ -49,8 +49,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = one_of(Protocol::ALL, Protocol::name))]
     protocol: Option<Protocol>,
     /// A setting that clients get with each table, such as s3.endpoint=http://127.0.0.1:9000; may be repeated
-    #[arg(long = "client-setting", value_name = "KEY=VALUE", value_parser = pair)]
-    client_settings: Vec<(String, String)>,
+    // Taken apart later: the parser's errors show the value, which may be a secret.
+    #[arg(long = "client-setting", value_name = "KEY=VALUE")]
+    client_settings: Vec<String>,
     /// Rebase appends of clients that do not ask for it, where the isolation levels of the table are all "snapshot"
     #[arg(long)]
     rebase_appends: bool,
@@ -211,23 +212,25 @@ fn bytes(size: ByteSize) -> usize {
     usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+fn pair(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write KEY=VALUE".to_owned()),
+        _ => {
+            Err(Failure::Mistake("--client-setting: found none with a key and a \"=\"; allowed: KEY=VALUE".to_owned()))
+        }
     }
 }
 
 impl Arguments {
-    fn config(&self) -> Config {
+    fn config(&self) -> Result<Config, Failure> {
         let Self { security, limits, operations, .. } = self;
         let tls = security.tls_certificate.clone().zip(security.tls_key.clone());
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Config {
+        Ok(Config {
             warehouse: self.warehouse.clone(),
             protocol: self.protocol,
             listen: self.listen,
-            storage: self.client_settings.iter().cloned().collect::<BTreeMap<_, _>>(),
+            storage: self.client_settings.iter().map(|text| pair(text)).collect::<Result<BTreeMap<_, _>, _>>()?,
             sts: self.credentials.options(),
             rebase: self.rebase_appends,
             overwrite_priority: duration(self.overwrite_priority),
@@ -253,7 +256,7 @@ impl Arguments {
                 drain_timeout: duration(operations.drain_timeout),
             },
             ..Config::of(&self.store)
-        }
+        })
     }
 }
 
@@ -267,10 +270,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
         return Err(Failure::Mistake(words));
     }
+    let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {
-        let server = Server::start(arguments.config()).await.map_err(|error| arguments.not_started(error))?;
+        let server = Server::start(config).await.map_err(|error| arguments.not_started(error))?;
         if let Some(asked) = arguments.protocol.filter(|asked| *asked != server.protocol()) {
             let (store, there) = (shown(&arguments.store), server.protocol().name());
             let words = format!(

@@ -67,7 +67,16 @@ impl Metadata for ViewMetadata {}
 impl<M: Metadata> Body<M> {
     /// A new file of this content. It is not larger than what a server reads.
     pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
-        let json = serde_json::to_vec(&in_order(metadata.to_json()?)).map_err(|error| {
+        let content = in_order(metadata.to_json()?);
+        // One that is deeper could be written, and not read.
+        if depth(&content) > MOST_DEPTH {
+            let words = format!(
+                "the metadata would be nested to more than {MOST_DEPTH} levels, too deep to be read: use a \
+                                 schema of fewer levels"
+            );
+            return Err(ServiceError::invalid(words));
+        }
+        let json = serde_json::to_vec(&content).map_err(|error| {
             ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
         })?;
         if json.len() as u64 > files::MOST {
@@ -87,8 +96,10 @@ impl<M: Metadata> Body<M> {
             ServiceError::new(Kind::Broken, format!("the metadata file {location} cannot be read: {error}"))
         };
         let Some(json) = gunzipped(file, most).map_err(broken)? else { return Ok(None) };
-        let metadata =
-            M::from_json(&json).map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
+        // With checks for overflow, the library for Iceberg panics at some times.
+        let decoded = std::panic::catch_unwind(|| M::from_json(&json));
+        let decoded = decoded.map_err(|_| broken("a number in it is out of all bounds".to_owned()))?;
+        let metadata = decoded.map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
         Ok(Some(Self { location: location.to_owned(), metadata, json }))
     }
 }
@@ -105,6 +116,17 @@ const UNORDERED: [(&str, &str); 8] = [
     ("versions", "version-id"),
     ("encryption-keys", "key-id"),
 ];
+
+/// The most levels of lists and objects that a reader of JSON takes.
+const MOST_DEPTH: usize = 127;
+
+fn depth(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        serde_json::Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
 
 fn in_order(mut metadata: serde_json::Value) -> serde_json::Value {
     for (list, by) in UNORDERED {

@@ -15,7 +15,9 @@
 //! the files before. A purge that is cut off is begun again.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 
+use futures_util::FutureExt as _;
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
@@ -128,10 +130,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             for (name, entry) in page {
-                // One that fails each time holds up no other.
-                match self.run_purge(name, &entry).await {
-                    Ok(was_due) => ended += usize::from(was_due),
-                    Err(error) => failed = failed.or(Some(error)),
+                // One that fails each time holds up no other, also if the library for Iceberg panics at what it reads.
+                match AssertUnwindSafe(self.run_purge(name, &entry)).catch_unwind().await {
+                    Ok(Ok(was_due)) => ended += usize::from(was_due),
+                    Ok(Err(error)) => failed = failed.or(Some(error)),
+                    Err(_) => failed = failed.or(Some(ServiceError::new(Kind::Broken, "a purge panicked"))),
                 }
             }
         }

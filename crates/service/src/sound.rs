@@ -1,7 +1,7 @@
 //! Are the updates of a commit such that the library for Iceberg can compute with them, and in reasonable time?
 
 use iceberg::TableUpdate;
-use iceberg::spec::Snapshot;
+use iceberg::spec::{Snapshot, TableMetadata};
 
 use crate::error::ServiceError;
 
@@ -35,6 +35,36 @@ pub(crate) fn check(updates: &[TableUpdate]) -> Result<(), ServiceError> {
         TableUpdate::AddSnapshot { snapshot } => check_snapshot(snapshot),
         _ => Ok(()),
     })
+}
+
+/// Refuses metadata of another writer with times or numbers that nobody can compute with.
+pub(crate) fn check_metadata(metadata: &TableMetadata) -> Result<(), ServiceError> {
+    let logs = metadata.history().iter().map(|log| log.timestamp_ms);
+    let files = metadata.metadata_log().iter().map(|log| log.timestamp_ms);
+    [metadata.last_updated_ms()].into_iter().chain(logs).chain(files).try_for_each(check_time)?;
+    metadata.snapshots().try_for_each(|snapshot| check_snapshot(snapshot))?;
+    let (sequence, row) = (metadata.last_sequence_number(), metadata.next_row_id());
+    match u64::try_from(sequence).is_ok_and(|sequence| sequence <= MOST_NUMBER) && row <= MOST_NUMBER {
+        true => Ok(()),
+        false => {
+            let words = format!(
+                "the metadata has last-sequence-number {sequence} and next-row-id {row}; allowed: 0 to {MOST_NUMBER}"
+            );
+            Err(ServiceError::invalid(words))
+        }
+    }
+}
+
+/// Refuses times that no calendar has.
+pub(crate) fn check_time(ms: i64) -> Result<(), ServiceError> {
+    match (0..=LAST_MS).contains(&ms) {
+        true => Ok(()),
+        false => {
+            let words =
+                format!("found the time {ms}; allowed: 0 to {LAST_MS}, the end of the year 9999, in milliseconds");
+            Err(ServiceError::invalid(words))
+        }
+    }
 }
 
 fn check_snapshot(snapshot: &Snapshot) -> Result<(), ServiceError> {

@@ -217,10 +217,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut attempts = 0;
         let failure = loop {
             attempts += 1;
-            // An entry without a metadata file is no table of this server's clients, unless this was done before it was made.
+            // A table of Lance, or an entry without a metadata file, is no table of Iceberg's clients, unless this was done before it was made.
             let at = self.head().await?;
             let entry = self.entry(&at, &old).await?;
-            let bare = entry.as_ref().is_some_and(|entry| entry.kind == kind && entry.pointer.is_none());
+            let bare = entry.as_ref().is_some_and(|entry| {
+                entry.kind == kind
+                    && if kind == EntryKind::Table { !is_iceberg(entry) } else { entry.pointer.is_none() }
+            });
             if bare && self.inner.replayed(&at, key).await?.is_none() {
                 return Err(none);
             }

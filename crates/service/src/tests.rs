@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod careless;
 mod large;
 mod registering;
 mod several;
@@ -374,7 +375,13 @@ async fn namespaces_above_are_made_too() {
 async fn the_servers_own_namespaces_may_be_missing() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
-    for parts in [&[RESERVED, "keys"][..], &[RESERVED, "purges"], &[RESERVED, "registrations"], &[RESERVED]] {
+    for parts in [
+        &[RESERVED, "keys"][..],
+        &[RESERVED, "purges"],
+        &[RESERVED, "registrations"],
+        &[RESERVED, "purged"],
+        &[RESERVED],
+    ] {
         let name = glidepath_model::Name::of_parts(parts.iter().copied()).unwrap();
         let drop = glidepath_model::Action::Drop { name, kind: glidepath_model::Kind::Namespace, expected: None };
         server.inner.committer.commit(vec![drop]).await.unwrap();

@@ -21,6 +21,7 @@ use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::purge;
 use crate::reading::no_view;
+use crate::sound::check_time;
 
 /// A view to create.
 #[derive(Clone, Debug)]
@@ -71,6 +72,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let NewView { identifier, location, schema, version, properties } = new;
         check_columns(&schema)?;
+        check_time(version.timestamp_ms())?;
         let location = self.location_of(&identifier, location).await?;
         let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
         let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
@@ -107,7 +109,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             let expected = Some(current.location.clone());
             let step = Action::SetPointer { name: name.clone(), expected, pointer: body.location.clone() };
             let written = body.location.clone();
-            match self.inner.commit_once(key, vec![step], &written).await {
+            let warehouse = &self.inner.settings.warehouse;
+            let mut actions = purge::none_runs_where(&current.location, &body.location, warehouse)?;
+            actions.push(step);
+            match self.inner.commit_once(key, actions, &written).await {
                 Ok(Operation::Done) => {
                     self.inner.bodies.views.put(Arc::clone(&body));
                     return Ok(body);
@@ -146,7 +151,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 }
                 ViewUpdate::SetProperties { updates } => builder.set_properties(updates),
                 ViewUpdate::RemoveProperties { removals } => Ok(builder.remove_properties(&removals)),
-                ViewUpdate::AddViewVersion { view_version } => builder.add_version(view_version),
+                ViewUpdate::AddViewVersion { view_version } => {
+                    check_time(view_version.timestamp_ms())?;
+                    builder.add_version(view_version)
+                }
                 ViewUpdate::SetCurrentViewVersion { view_version_id } => {
                     builder.set_current_version_id(view_version_id)
                 }

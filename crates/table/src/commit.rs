@@ -8,7 +8,7 @@ mod form;
 mod specs;
 mod version1;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use iceberg::spec::{
     FormatVersion, Operation, Schema, Snapshot, SortOrder, Summary, TableMetadata, TableMetadataBuildResult,
@@ -103,7 +103,7 @@ pub fn apply(
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
     fit::check(&updates, current)?;
-    let updates = specs::accepted(updates, current);
+    let updates = specs::accepted(known(updates, current), current);
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
         return applied(builder(), updates);
@@ -120,6 +120,25 @@ pub fn apply(
         Err(Misfit::Conflict(_) | Misfit::Missing) => false,
     };
     if behind { applied(dated(builder(), current, newest)?, updates) } else { built }
+}
+
+/// These updates, with those snapshots to remove only that are there, each once: the crate compares each with all.
+fn known(mut updates: Vec<TableUpdate>, current: &TableMetadata) -> Vec<TableUpdate> {
+    let added: BTreeSet<i64> = updates
+        .iter()
+        .filter_map(|update| match update {
+            TableUpdate::AddSnapshot { snapshot } => Some(snapshot.snapshot_id()),
+            _ => None,
+        })
+        .collect();
+    for update in &mut updates {
+        if let TableUpdate::RemoveSnapshots { snapshot_ids } = update {
+            let is_there = |id: &i64| current.snapshot_by_id(*id).is_some() || added.contains(id);
+            let there: BTreeSet<i64> = snapshot_ids.iter().copied().filter(is_there).collect();
+            *snapshot_ids = there.into_iter().collect();
+        }
+    }
+    updates
 }
 
 /// A builder whose next version has this date. The crate takes the date of a snapshot that is added, so this adds one and
@@ -192,6 +211,7 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     };
     let spec = partition_spec.unwrap_or_else(|| UnboundPartitionSpec::builder().build());
     let order = sort_order.unwrap_or_else(SortOrder::unsorted_order);
+    fit::fits_in(&schema)?;
     fit::schema(&schema, version)?;
     fit::columns(&schema)?;
     fit::spec(&spec, &schema)?;

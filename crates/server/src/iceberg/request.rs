@@ -137,7 +137,11 @@ impl<S: Send + Sync> FromRequest<S> for Keyed {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let given = request.headers().get("idempotency-key").cloned();
+        let mut keys = request.headers().get_all("idempotency-key").iter().cloned();
+        let given = keys.next();
+        if keys.next().is_some() {
+            return Err(Problem(ServiceError::invalid("Idempotency-Key: found two; allowed is one")));
+        }
         let mut digest = Digest::default();
         digest.add(request.method().as_str().as_bytes());
         // Two users who choose the same key do not get each other's answers.

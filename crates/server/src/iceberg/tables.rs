@@ -1,6 +1,7 @@
 //! Tables, and commits.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash as _, Hasher as _};
 
 use ::iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
 use ::iceberg::{TableRequirement, TableUpdate};
@@ -136,19 +137,21 @@ async fn made(
     let placed = placed(table, &body.metadata);
     let vended = if wanted(headers) { app.vended_if_possible(asker, placed).await } else { None };
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
-    with_tag(loaded(body, &body.json, Storage::of(app, vended.as_ref())), &body.location, mark)
+    with_tag(app, loaded(body, &body.json, Storage::of(app, vended.as_ref())), &body.location, mark)
 }
 
-/// The tag of a table's answer: its metadata file, which snapshots were asked for, and which credentials it has. So
-/// "not modified" is never said to a client whose credentials have been replaced.
-fn tag(location: &str, asked: &str) -> String {
+/// The tag of a table's answer: its metadata file, the settings for clients, which snapshots were asked for, and which
+/// credentials it has. So "not modified" is never said to a client whose settings or credentials have been replaced.
+fn tag(app: &App, location: &str, asked: &str) -> String {
+    let mut digest = fnv::FnvHasher::default();
+    (location, &*app.storage).hash(&mut digest);
     let file = location.rsplit('/').next().unwrap_or_default();
     let plain: String = file.chars().filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\').collect();
-    format!("\"{plain}{asked}\"")
+    format!("\"{plain}-{:016x}{asked}\"", digest.finish())
 }
 
-fn with_tag(mut response: Response, location: &str, asked: &str) -> Response {
-    if let Ok(tag) = HeaderValue::from_str(&tag(location, asked)) {
+fn with_tag(app: &App, mut response: Response, location: &str, asked: &str) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&tag(app, location, asked)) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
@@ -181,16 +184,16 @@ pub(super) async fn load(
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
     let suffix = format!("{}{mark}", if refs { "-refs" } else { "" });
     let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
-    let own = tag(&body.location, &suffix);
+    let own = tag(&app, &body.location, &suffix);
     if known.split(',').any(|known| known.trim().trim_start_matches("W/") == own) {
-        return Ok(with_tag(StatusCode::NOT_MODIFIED.into_response(), &body.location, &suffix));
+        return Ok(with_tag(&app, StatusCode::NOT_MODIFIED.into_response(), &body.location, &suffix));
     }
     let storage = Storage::of(&app, vended.as_ref());
     let response = match refs {
         true => loaded(&body, &referenced(&body)?, storage),
         false => loaded(&body, &body.json, storage),
     };
-    Ok(with_tag(response, &body.location, &suffix))
+    Ok(with_tag(&app, response, &body.location, &suffix))
 }
 
 /// The metadata with those snapshots only that a branch or a tag refers to.
@@ -230,7 +233,7 @@ pub(super) async fn commit(
     let Sent { value: Commit { requirements, updates, .. }, key } = sent;
     let commit = TableCommit { requirements, updates, key };
     let body = app.run(move |service| async move { service.commit_table(&table, commit).await }).await?;
-    Ok(with_tag(loaded(&body, &body.json, Storage::of(&app, None)), &body.location, ""))
+    Ok(with_tag(&app, loaded(&body, &body.json, Storage::of(&app, None)), &body.location, ""))
 }
 
 #[derive(Deserialize)]

@@ -49,12 +49,14 @@ impl Bodies {
         deadline: Instant,
         metrics: &Metrics,
     ) -> Result<(Bytes, Room), Refusal> {
-        let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let announced = announced.map_or(0, |length: u64| usize::try_from(length).unwrap_or(usize::MAX));
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let announced = length.map_or(0, |length: u64| usize::try_from(length).unwrap_or(usize::MAX));
         let refusal = match announced {
             long if long > self.most_bytes => self.too_long(),
             long if counted(long) > self.free.available_permits() => busy(metrics),
             _ => match self.collect(&mut body, deadline, metrics).await {
+                // A stream of HTTP/2 that its client resets without an error looks like one that has ended.
+                Ok((whole, _)) if length.is_some() && whole.len() < announced => unended(),
                 Ok(whole) => return Ok(whole),
                 Err(refusal) => refusal,
             },
@@ -74,10 +76,7 @@ impl Bodies {
                 Refusal::Other(StatusCode::REQUEST_TIMEOUT, "RequestTimeoutException", 13, words)
             })?;
             let Some(frame) = frame else { break };
-            let frame = frame.map_err(|_| {
-                let words = "the body of the request did not come to its end; nothing was done".to_owned();
-                Refusal::Other(StatusCode::BAD_REQUEST, "BadRequestException", 13, words)
-            })?;
+            let frame = frame.map_err(|_| unended())?;
             // Trailers mean nothing.
             let Ok(data) = frame.into_data() else { continue };
             let length = all.len() + data.len();
@@ -101,6 +100,11 @@ impl Bodies {
         let words = format!("the body has more than {most} bytes, which this server allows; nothing was done");
         Refusal::Other(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeException", 13, words)
     }
+}
+
+fn unended() -> Refusal {
+    let words = "the body of the request did not come to its end; nothing was done".to_owned();
+    Refusal::Other(StatusCode::BAD_REQUEST, "BadRequestException", 13, words)
 }
 
 fn busy(metrics: &Metrics) -> Refusal {
@@ -163,5 +167,18 @@ mod tests {
         assert!(other.grow(&bodies.free, of(4)));
         drop(other);
         assert_eq!(bodies.free.available_permits(), 6);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_shorter_than_announced_is_refused() {
+        let bodies = Bodies::new(1 << 20, 1 << 20);
+        for (announced, content, is_whole) in
+            [("4", "{}  ", true), ("4", "{}", false), ("2", "", false), ("0", "", true)]
+        {
+            let headers = HeaderMap::from_iter([(header::CONTENT_LENGTH, announced.parse().unwrap())]);
+            let deadline = Instant::now() + std::time::Duration::from_secs(60);
+            let read = bodies.read(&headers, Body::from(content), deadline, &Metrics::default()).await;
+            assert_eq!(read.is_ok(), is_whole, "{announced} {content:?}");
+        }
     }
 }

@@ -113,7 +113,10 @@ pub(super) fn lasted(ms: i64) -> String {
 
 /// How long ago a time was.
 pub(super) fn ago(now_ms: i64, ms: i64) -> String {
-    if ms > now_ms + 1000 { "in the future".to_owned() } else { format!("{} ago", lasted(now_ms - ms)) }
+    match ms.saturating_sub(now_ms) {
+        ahead if ahead > 1000 => "in the future".to_owned(),
+        _ => format!("{} ago", lasted(now_ms.saturating_sub(ms))),
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +130,7 @@ mod tests {
         assert_eq!(utc(1_772_323_199_999), "2026-02-28 23:59:59");
         assert_eq!((utc(-1).as_str(), time_of_day(-1).as_str()), ("1969-12-31 23:59:59", "23:59:59"));
         assert_eq!(utc(i64::MIN), "-9223372036854775808 ms");
+        assert_eq!((ago(1, i64::MIN).as_str(), ago(1, i64::MAX).as_str()), ("106751991167 days ago", "in the future"));
         assert_eq!((ago(100_000, 10_000).as_str(), ago(0, 60_000).as_str()), ("1 min ago", "in the future"));
     }
 

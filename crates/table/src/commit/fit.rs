@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use iceberg::TableUpdate;
 use iceberg::spec::{
-    FormatVersion, MAIN_BRANCH, NestedField, PrimitiveType, Schema, SnapshotRetention, SortOrder, StructType,
+    FormatVersion, MAIN_BRANCH, NestedField, PrimitiveType, Schema, Snapshot, SnapshotRetention, SortOrder, StructType,
     TableMetadata, Transform, Type, UnboundPartitionSpec,
 };
 use uuid::Uuid;
@@ -12,6 +12,21 @@ use uuid::Uuid;
 use super::Misfit;
 use super::specs::own_transform;
 use crate::json::{LONGEST_FIXED, Newer, newer, type_name};
+
+/// The most fields of a partitioning or an order: the crate compares each with all others, also when it reads them.
+const MOST_FIELDS: usize = 1000;
+
+/// The most fields of all partitionings of a table.
+const MOST_SPEC_FIELDS: usize = 5000;
+
+/// The most columns, at all depths, that one commit brings.
+const MOST_COLUMNS: usize = 50_000;
+
+/// How far the sequence number of a snapshot may be ahead of the table.
+const MOST_AHEAD: i64 = 1 << 32;
+
+/// The most rows ever; it leaves room for sums.
+const MOST_ROWS: u64 = 1 << 62;
 
 /// Refuses such updates.
 pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<(), Misfit> {
@@ -21,11 +36,14 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
     });
     let version = upgraded.fold(current.format_version(), FormatVersion::max);
     let mut newest: &Schema = current.current_schema();
+    let mut brought = 0;
     for update in updates {
         match update {
             TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid)?,
             TableUpdate::AddSchema { schema } => {
                 newest = schema;
+                brought += size(schema);
+                at_most("columns", brought, MOST_COLUMNS)?;
                 columns(schema)?;
                 // A table that came with what its version does not have can still be changed.
                 if self::schema(current.current_schema(), version).is_ok() {
@@ -34,9 +52,38 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
             }
             TableUpdate::AddSpec { spec } => self::spec(spec, newest)?,
             TableUpdate::AddSortOrder { sort_order } => order(sort_order, newest)?,
+            TableUpdate::AddSnapshot { snapshot } => numbers(snapshot, current)?,
             TableUpdate::SetSnapshotRef { ref_name, reference } => retention(ref_name, &reference.retention)?,
             _ => {}
         }
+    }
+    Ok(())
+}
+
+fn at_most(what: &str, found: usize, most: usize) -> Result<(), Misfit> {
+    if found > most { Err(Misfit::Invalid(format!("{found} {what}; at most {most} are allowed"))) } else { Ok(()) }
+}
+
+/// Refuses a schema with more columns than one commit may bring.
+pub(super) fn fits_in(schema: &Schema) -> Result<(), Misfit> {
+    at_most("columns", size(schema), MOST_COLUMNS)
+}
+
+/// The columns of a schema, at all depths.
+fn size(schema: &Schema) -> usize {
+    schema.field_id_to_name_map().len()
+}
+
+/// Refuses numbers that would leave none for later snapshots.
+fn numbers(snapshot: &Snapshot, current: &TableMetadata) -> Result<(), Misfit> {
+    let (found, last) = (snapshot.sequence_number(), current.last_sequence_number());
+    if found.saturating_sub(last) > MOST_AHEAD {
+        let words = format!("the snapshot has the sequence number {found}, and the table is at {last}");
+        return Err(Misfit::Invalid(words));
+    }
+    let rows = snapshot.row_range().map_or(0, |(first, rows)| first.max(current.next_row_id()).saturating_add(rows));
+    if rows > MOST_ROWS {
+        return Err(Misfit::Invalid(format!("the table would have had {rows} rows; at most {MOST_ROWS} are allowed")));
     }
     Ok(())
 }
@@ -81,6 +128,8 @@ pub(super) fn result(made: &TableMetadata) -> Result<(), Misfit> {
     let orders =
         made.sort_orders_iter().flat_map(|order| &order.fields).map(|field| (field.source_id, field.transform));
     specs.chain(orders).try_for_each(|(source, given)| transform(own_transform(given), source, schema))?;
+    let fields = made.partition_specs_iter().map(|spec| spec.fields().len()).sum();
+    at_most("fields of partitionings, of which clients can remove old ones", fields, MOST_SPEC_FIELDS)?;
     default_spec(made)
 }
 
@@ -101,12 +150,14 @@ pub(super) fn default_spec(made: &TableMetadata) -> Result<(), Misfit> {
 
 /// Refuses a partitioning that clients cannot read.
 pub(super) fn spec(given: &UnboundPartitionSpec, schema: &Schema) -> Result<(), Misfit> {
+    at_most("fields of a partitioning", given.fields().len(), MOST_FIELDS)?;
     sources(schema, given.fields().iter().map(|field| field.source_id))?;
     given.fields().iter().try_for_each(|field| transform(field.transform, field.source_id, schema))
 }
 
 /// Refuses an order that clients cannot read.
 pub(super) fn order(given: &SortOrder, schema: &Schema) -> Result<(), Misfit> {
+    at_most("fields of an order", given.fields.len(), MOST_FIELDS)?;
     given.fields.iter().try_for_each(|field| transform(field.transform, field.source_id, schema))
 }
 

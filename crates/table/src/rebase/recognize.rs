@@ -15,6 +15,9 @@ pub const TABLE_PROPERTY: &str = "glidepath.append-rebase";
 /// The key in a snapshot's summary that asks for this append to be rebased, `true`, or forbids it.
 pub const SUMMARY_KEY: &str = "append-rebase";
 
+/// What the summary of a cherry-picked snapshot names: the snapshot that it repeats, and the staged work that it publishes.
+const PUBLISHES: [&str; 2] = ["source-snapshot-id", "published-wap-id"];
+
 const ISOLATION_LEVELS: [&str; 3] =
     ["write.delete.isolation-level", "write.update.isolation-level", "write.merge.isolation-level"];
 
@@ -146,6 +149,10 @@ pub(super) fn append_of(
     if snapshot.summary().operation != Operation::Append && !mutant::is(Mutant::OverwriteRebased) {
         return Err(Why::Shape("its snapshot is no append"));
     }
+    // Published twice, the rows would be there twice; clients look for that when they are told of a conflict.
+    if PUBLISHES.iter().any(|key| snapshot.summary().additional_properties.contains_key(*key)) {
+        return Err(Why::Shape("it publishes a staged snapshot"));
+    }
     if !reference.is_branch() {
         return Err(Why::Shape("it sets a tag"));
     }
@@ -229,18 +236,19 @@ fn same_stream(candidate: &Candidate, metadata: &TableMetadata, head: &SnapshotR
 }
 
 /// The streams whose progress a snapshot notes in its summary, for those who write each row once: Iceberg's sinks for Kafka
-/// Connect (a key for each topic and group) and Flink (by job and operator).
+/// Connect (a key for each topic and group), Flink (by job and operator) and Spark (by query).
 fn streams(snapshot: &Snapshot) -> BTreeSet<String> {
     const KAFKA: &str = "kafka.connect.offsets.";
     const FLINK: &str = "flink.max-committed-checkpoint-id";
+    const SPARK: &str = "spark.sql.streaming.epochId";
     let noted = &snapshot.summary().additional_properties;
-    let flink = noted.contains_key(FLINK).then(|| {
-        let of = |key: &str| noted.get(key).map_or("", String::as_str);
-        format!("{FLINK} {} {}", of("flink.job-id"), of("flink.operator-id"))
-    });
+    let of = |key: &str| noted.get(key).map_or("", String::as_str);
+    let spark = noted.contains_key(SPARK).then(|| format!("{SPARK} {}", of("spark.sql.streaming.queryId")));
+    let flink =
+        noted.contains_key(FLINK).then(|| format!("{FLINK} {} {}", of("flink.job-id"), of("flink.operator-id")));
     #[allow(clippy::disallowed_methods, reason = "in order afterwards")]
     let kafka = noted.keys().filter(|key| key.starts_with(KAFKA)).cloned();
-    kafka.chain(flink).collect()
+    kafka.chain(flink).chain(spark).collect()
 }
 
 /// Whether somebody may have asked for a rebase of this append. Whoever did, [`applicable`] decides.

@@ -20,7 +20,7 @@ pub enum Why {
     Between(i64),
     /// Something that writes each row once, by what it notes in its snapshots, committed another part of the same stream.
     #[error(
-        "snapshot {0}, which was committed meanwhile, is of the same stream (Kafka Connect or Flink), whose writer must look at it"
+        "snapshot {0}, which was committed meanwhile, is of the same stream (Kafka Connect, Flink or Spark), whose writer must look at it"
     )]
     SameStream(i64),
 

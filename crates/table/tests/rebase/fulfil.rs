@@ -299,9 +299,12 @@ fn who_asks() {
 fn appends_of_one_stream_are_not_put_on_each_other() {
     let kafka = |topic: &str, offset: u64| json!({format!("kafka.connect.offsets.{topic}.group"): format!("{{\"0\":{offset}}}")});
     let flink = |job: &str, checkpoint: u64| json!({"flink.job-id": job, "flink.operator-id": "o", "flink.max-committed-checkpoint-id": checkpoint.to_string()});
-    for (one, same, other) in
-        [(kafka("a", 3), kafka("a", 5), kafka("b", 3)), (flink("a", 3), flink("a", 3), flink("b", 3))]
-    {
+    let spark = |query: &str, epoch: u64| json!({"spark.sql.streaming.queryId": query, "spark.sql.streaming.epochId": epoch.to_string()});
+    for (one, same, other) in [
+        (kafka("a", 3), kafka("a", 5), kafka("b", 3)),
+        (flink("a", 3), flink("a", 3), flink("b", 3)),
+        (spark("a", 3), spark("a", 3), spark("b", 3)),
+    ] {
         let mut world = World::with_one(2);
         let noting = |world: &World, id: i64, notes: &serde_json::Value| {
             let mut draft = world.draft(id, 1);
@@ -319,6 +322,18 @@ fn appends_of_one_stream_are_not_put_on_each_other() {
         let seen = noting(&world, 7, &same);
         world.land(world.draft(8, 1));
         world.rebase(&world.candidate(&seen)).unwrap();
+    }
+}
+
+/// Who publishes staged rows looks whether somebody else has, after a conflict.
+#[test]
+fn what_publishes_a_staged_snapshot_is_not_rebased() {
+    for key in ["source-snapshot-id", "published-wap-id"] {
+        let mut world = World::with_one(2);
+        let mut late = world.draft(3, 1);
+        late.snapshot["summary"][key] = json!("7");
+        world.land(world.draft(2, 1));
+        assert_eq!(world.refused(&late), Why::Shape("it publishes a staged snapshot"));
     }
 }
 

@@ -1,0 +1,117 @@
+//! Requests that nobody would send on purpose: what is answered 200 can be read, and costs no server more than a moment.
+
+use iceberg::spec::{ListType, SqlViewRepresentation, UnboundPartitionSpec, ViewRepresentation, ViewVersion};
+
+use super::*;
+
+fn nested(levels: usize) -> Schema {
+    let innermost = Type::Primitive(PrimitiveType::Long);
+    let nested = (0..levels).fold(innermost, |inner, level| {
+        let id = i32::try_from(levels - level).unwrap() + 1;
+        Type::List(ListType::new(NestedField::list_element(id, inner, true).into()))
+    });
+    Schema::builder().with_fields([NestedField::required(1, "c", nested).into()]).build().unwrap()
+}
+
+fn view(schema: Schema, timestamp_ms: i64) -> NewView {
+    let sql = SqlViewRepresentation { sql: "select 1".to_owned(), dialect: "spark".to_owned() };
+    let version = ViewVersion::builder()
+        .with_version_id(1)
+        .with_schema_id(0)
+        .with_timestamp_ms(timestamp_ms)
+        .with_default_namespace(iceberg::NamespaceIdent::new("n".to_owned()))
+        .with_representations(serde_json::from_value(serde_json::json!([ViewRepresentation::Sql(sql)])).unwrap())
+        .build();
+    NewView { identifier: table("v"), location: None, schema, version, properties: HashMap::new() }
+}
+
+#[tokio::test]
+async fn what_was_created_can_be_read_by_another_server() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let mut answers = [(0, 0), (0, 0)];
+    for levels in 110..=130 {
+        let asked = NewTable { schema: nested(levels), ..new("t") };
+        let made = server.create_table(asked, None).await;
+        answers[0] = (answers[0].0 + usize::from(made.is_ok()), answers[0].1 + usize::from(made.is_err()));
+        if made.is_ok() {
+            world.server().await.load_table(&table("t")).await.unwrap();
+            server.drop_table(&table("t"), false, None).await.unwrap();
+        }
+        let made = server.create_view(view(nested(levels), 1), None).await;
+        answers[1] = (answers[1].0 + usize::from(made.is_ok()), answers[1].1 + usize::from(made.is_err()));
+        if made.is_ok() {
+            world.server().await.load_view(&table("v")).await.unwrap();
+            server.drop_view(&table("v"), None).await.unwrap();
+        }
+    }
+    assert!(answers.iter().all(|(made, refused)| *made > 0 && *refused > 0), "{answers:?}");
+}
+
+#[tokio::test]
+async fn times_of_no_calendar_are_refused() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    for time in [-1, i64::MIN, i64::MAX] {
+        assert_eq!(kind(server.create_view(view(schema(), time), None).await), Kind::Invalid);
+    }
+    server.create_view(view(schema(), 1), None).await.unwrap();
+    let body = loaded(&server, "t").await;
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let new =
+        |file: &str| Registration { identifier: table("b"), metadata_location: file.to_owned(), overwrite: false };
+    // The library adds a minute to it.
+    for time in [-1, i64::MIN, 1 << 62, i64::MAX - 60_000, i64::MAX] {
+        let mut text: serde_json::Value = serde_json::from_slice(&body.json).unwrap();
+        text["last-updated-ms"] = time.into();
+        let file = format!("{}/metadata/00007-{time}.metadata.json", body.metadata.location());
+        server.inner.files.write(&file, text.to_string().into()).await.unwrap();
+        assert_eq!(kind(server.register_table(new(&file), None).await), Kind::Invalid, "{time}");
+    }
+    server.register_table(new(&body.location), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_would_take_minutes_is_refused() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let commit = |update| TableCommit { requirements: Vec::new(), updates: vec![update], key: None };
+    let spec = |count: u32| {
+        let fields = (0..count).map(|bucket| UnboundPartitionField {
+            source_id: 1,
+            field_id: None,
+            name: format!("f{bucket}"),
+            transform: Transform::Bucket(bucket + 1),
+        });
+        UnboundPartitionSpec::builder().add_partition_fields(fields).unwrap().build()
+    };
+    let asked = NewTable { partition_spec: Some(spec(1001)), ..new("u") };
+    assert_eq!(kind(server.create_table(asked, None).await), Kind::Invalid);
+    let added = commit(TableUpdate::AddSpec { spec: spec(1001) });
+    assert_eq!(kind(server.commit_table(&table("t"), added).await), Kind::Invalid);
+    // Quadratic in the library, if they were given to it.
+    let ids = commit(TableUpdate::RemoveSnapshots { snapshot_ids: (0..1_000_000).collect() });
+    server.commit_table(&table("t"), ids).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_view_does_not_move_to_where_files_are_deleted() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    server.create_view(view(schema(), 1), None).await.unwrap();
+    let location = loaded(&server, "t").await.metadata.location().to_owned();
+    server.drop_table(&table("t"), true, None).await.unwrap();
+    let updates = vec![iceberg::ViewUpdate::SetLocation { location }];
+    let commit = ViewCommit { uuid: None, creates: false, updates };
+    assert_eq!(kind(server.commit_view(&table("v"), commit, None).await), Kind::Unavailable);
+}
+
+#[tokio::test]
+async fn tables_of_lance_are_not_renamed_as_those_of_iceberg() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let declared = NewLanceTable { identifier: table("l"), location: None, properties: Default::default() };
+    server.declare_lance(declared).await.unwrap();
+    assert_eq!(kind(server.rename_table(&table("l"), &table("m"), None).await), Kind::NoTable);
+    server.describe_lance(&table("l")).await.unwrap();
+}
