@@ -280,7 +280,7 @@ fn text(lines: &[Line]) -> String {
         row
     };
     let mut text = table(&header.map(str::to_owned), 2, lines.iter().map(row).collect());
-    if lines.iter().all(|line| line.failure.is_none()) {
+    if !lines.is_empty() && lines.iter().all(|line| line.failure.is_none()) {
         let runs: u64 = lines.iter().map(|line| line.seeds).sum();
         text += &format!("\n\nAll {runs} runs held. Open: attempts whose client never learned what became of them.");
     }

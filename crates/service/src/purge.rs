@@ -181,17 +181,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Err(CommitError::Refused(Refusal::NotFound(name) | Refusal::PointerMoved { name, .. }))
                     if name == note =>
                 {
-                    break;
+                    return Ok(());
                 }
                 // A registration was declared, or ended, meanwhile.
                 Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PointerMoved { .. } | Refusal::Exists(_))) => {
                 }
-                Ok(_) => break,
+                Ok(_) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
-        // After so many attempts the note is still there, and the purge is run again.
-        Ok(())
+        // The note is still there, so the purge is run again.
+        Err(ServiceError::new(Kind::Unavailable, "registrations came first every time at the end of a purge"))
     }
 }
 

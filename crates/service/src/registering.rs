@@ -179,8 +179,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         key: Option<&Idempotency>,
     ) -> Result<(Operation, Loaded<TableMetadata>), ServiceError> {
         let allowed = self.inner.settings.folder_of(&identifier.namespace);
-        // Again, after the declaration.
-        let (body, _) = self.registered(file, &allowed).await?;
+        // Again, after the declaration: it may have been deleted, and another file have come in its place.
+        let (body, found) = self.registered(file, &allowed).await?;
+        if found != location {
+            return Err(overtaken());
+        }
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
         // Two tables with the same files: what one deletes, the other would miss.
