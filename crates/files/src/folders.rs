@@ -29,8 +29,8 @@ pub(crate) struct Folders<F: Files> {
     pub(crate) objects: PathBuf,
     pub(crate) locks: PathBuf,
     writers: PathBuf,
-    /// The folder of this process, and its lock, which shows that the process is alive. `None` if the disk was too full
-    /// for it when the store was opened: reading does not need it.
+    /// The folder of this process, and its lock, which shows that the process is alive. `None` in a handle for reading,
+    /// or if the disk was too full for it when the store was opened: reading does not need it.
     own: Mutex<Option<(PathBuf, F::File)>>,
     next_name: AtomicU64,
     pub(crate) durable: bool,
@@ -38,24 +38,31 @@ pub(crate) struct Folders<F: Files> {
 
 impl<F: Files> Folders<F> {
     pub(crate) async fn open(files: F, root: &Path, durable: bool) -> io::Result<Self> {
-        let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
+        let mut store = Self::reading(files, root, durable);
         let mut vanished = None;
         for _ in 0..TRIES {
-            let made = Self::make_and_enter(&files, root, [&objects, &locks, &writers], durable).await;
-            let own = match made {
+            let folders = [&*store.objects, &store.locks, &store.writers];
+            match Self::make_and_enter(&store.files, root, folders, durable).await {
                 // Another process had created them and removed them when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     vanished = Some(error);
-                    continue;
                 }
-                made => Mutex::new(made?),
-            };
-            return Ok(Self { files, objects, locks, writers, own, next_name: AtomicU64::new(0), durable });
+                made => {
+                    store.own = Mutex::new(made?);
+                    return Ok(store);
+                }
+            }
         }
         let cause = vanished.map(|error| error.to_string()).unwrap_or_default();
         Err(io::Error::other(format!(
             "its folders cannot be created, or another program removes them: after {TRIES} tries, {cause}"
         )))
+    }
+
+    /// A handle for reading, which makes no request.
+    pub(crate) fn reading(files: F, root: &Path, durable: bool) -> Self {
+        let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
+        Self { files, objects, locks, writers, own: Mutex::default(), next_name: AtomicU64::new(0), durable }
     }
 
     async fn make_and_enter(

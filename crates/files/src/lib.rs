@@ -64,6 +64,11 @@ impl<F: Files> FileStore<F> {
         Folders::open(files, folder, durability == Durability::Fsync).await.map(Self)
     }
 
+    /// A handle that only reads, on a store that is open. It enters nothing in the folder.
+    pub fn reading(files: F, folder: &Path, durability: Durability) -> Self {
+        Self(Folders::reading(files, folder, durability == Durability::Fsync))
+    }
+
     /// Removes this process's folder of unfinished files. Call it when no operation is in progress. If a process ends
     /// without it, the next one that opens the store removes the folder.
     pub async fn close(&self) {

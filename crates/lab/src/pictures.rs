@@ -8,6 +8,7 @@ mod conflicts;
 mod curves;
 mod heat;
 mod knees;
+mod named;
 mod offered;
 mod overview;
 mod spent;

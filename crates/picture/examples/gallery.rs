@@ -4,8 +4,8 @@ use std::error::Error;
 use std::path::Path;
 
 use glidepath_picture::{
-    Axis, Cell, Chart, Hatch, HatchLegend, HeatMap, LineChart, LineStyle, Panels, Point, Rule, RuleAxis, Scale, Series,
-    StackedBars, png,
+    Axis, Cell, Chart, Hatch, HatchLegend, HeatMap, LineChart, LineStyle, NamedBar, NamedBars, Panels, Point, Rule,
+    RuleAxis, Scale, Series, StackedBars, png,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("over-time", Chart::LineChart(over_time())),
         ("conflicts", Chart::StackedBars(conflicts())),
         ("costs", Chart::StackedBars(costs())),
+        ("protocols", Chart::NamedBars(protocols())),
         ("panels", Chart::Panels(panels())),
         ("mixed-panels", Chart::Panels(mixed_panels())),
         ("degenerate", Chart::Panels(degenerate())),
@@ -314,6 +315,25 @@ fn mixed_panels() -> Panels {
     }
 }
 
+fn protocols() -> NamedBars {
+    let bar = |name: &str, value: f64, interval| NamedBar {
+        name: name.into(),
+        value: Some(value),
+        interval,
+        note: format!("{value}"),
+    };
+    NamedBars {
+        title: "Commits per second, by protocol".into(),
+        subtitle: Some("made up".into()),
+        x_label: "Commits/s".into(),
+        bars: vec![
+            bar("one object", 8.6, Some([8.3, 8.8])),
+            bar("tickets on Cassandra in three zones (assumed)", 96.6, Some([90.0, 103.0])),
+            NamedBar { name: "append log".into(), note: "no load holds".into(), ..NamedBar::default() },
+        ],
+    }
+}
+
 fn degenerate() -> Panels {
     let line = |title: &str, points: Vec<Point>, logarithmic: bool| {
         Chart::LineChart(LineChart {
@@ -356,6 +376,7 @@ fn degenerate() -> Panels {
             line("NaN only", vec![Point::at(f64::NAN, 1.0)], true),
             Chart::HeatMap(one_cell),
             Chart::StackedBars(StackedBars { title: "No bars".into(), ..StackedBars::default() }),
+            Chart::NamedBars(NamedBars { title: "No names".into(), ..NamedBars::default() }),
         ],
     }
 }

@@ -5,6 +5,7 @@ use crate::error::PictureError;
 use crate::geometry::Spot;
 use crate::heat::HeatMap;
 use crate::line::LineChart;
+use crate::named_bars::NamedBars;
 use crate::panels::Panels;
 use crate::sheet::{Drawn, Sheet, compose};
 use crate::tornado::Tornado;
@@ -22,6 +23,8 @@ pub enum Chart {
     HeatMap(HeatMap),
     /// Lines and points over two numeric axes.
     LineChart(LineChart),
+    /// Bars one below the other, each with its value.
+    NamedBars(NamedBars),
     /// Bars made of parts.
     StackedBars(StackedBars),
     /// Bars to either side of one value.
@@ -70,6 +73,7 @@ impl Chart {
         match self {
             Self::HeatMap(chart) => chart,
             Self::LineChart(chart) => chart,
+            Self::NamedBars(chart) => chart,
             Self::StackedBars(chart) => chart,
             Self::Tornado(chart) => chart,
             Self::Panels(chart) => chart,

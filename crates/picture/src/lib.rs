@@ -1,7 +1,7 @@
 //! How is a chart drawn?
 //!
-//! A [`Chart`] is plain data: [`HeatMap`], [`LineChart`], [`StackedBars`], [`Tornado`], or several of them as
-//! [`Panels`]. [`Chart::svg`] draws it as a self-contained SVG document, and [`png`] renders that
+//! A [`Chart`] is plain data: [`HeatMap`], [`LineChart`], [`NamedBars`], [`StackedBars`], [`Tornado`], or several of them
+//! as [`Panels`]. [`Chart::svg`] draws it as a self-contained SVG document, and [`png`] renders that
 //! document with a bundled font, so that no font needs to be installed.
 //!
 //! * The same chart gives the same bytes.
@@ -45,6 +45,7 @@ mod legend;
 mod line;
 mod line_drawing;
 mod marks;
+mod named_bars;
 mod names;
 mod numbers;
 mod palette;
@@ -61,6 +62,7 @@ pub use chart::Chart;
 pub use error::PictureError;
 pub use heat::{Cell, Hatch, HatchLegend, HeatMap, Scale};
 pub use line::{Axis, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
+pub use named_bars::{NamedBar, NamedBars};
 pub use panels::Panels;
 pub use raster::png;
 pub use tornado::{Swing, SwingEnd, Tornado};

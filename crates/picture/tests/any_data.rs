@@ -1,8 +1,8 @@
 //! Does any data give a picture that every reader of SVG and PNG can open?
 
 use glidepath_picture::{
-    Axis, Cell, Chart, Hatch, HatchLegend, HeatMap, LineChart, LineStyle, Panels, PictureError, Point, Rule, RuleAxis,
-    Scale, Series, StackedBars, Swing, SwingEnd, Tornado, png,
+    Axis, Cell, Chart, Hatch, HatchLegend, HeatMap, LineChart, LineStyle, NamedBar, NamedBars, Panels, PictureError,
+    Point, Rule, RuleAxis, Scale, Series, StackedBars, Swing, SwingEnd, Tornado, png,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -101,6 +101,13 @@ fn stacked_bars() -> impl Strategy<Value = Chart> {
     )
 }
 
+fn named_bars() -> impl Strategy<Value = Chart> {
+    let bar = (words(), option::of(number()), option::of([number(), number()]), words());
+    let bar = bar.prop_map(|(name, value, interval, note)| NamedBar { name, value, interval, note });
+    (words(), option::of(words()), words(), vec(bar, 0..40))
+        .prop_map(|(title, subtitle, x_label, bars)| Chart::NamedBars(NamedBars { title, subtitle, x_label, bars }))
+}
+
 fn tornado() -> impl Strategy<Value = Chart> {
     let end =
         || (number(), option::of([number(), number()])).prop_map(|(value, interval)| SwingEnd { value, interval });
@@ -117,7 +124,7 @@ fn tornado() -> impl Strategy<Value = Chart> {
 }
 
 fn one_chart() -> impl Strategy<Value = Chart> {
-    prop_oneof![line_chart(), heat_map(), stacked_bars(), tornado()]
+    prop_oneof![line_chart(), heat_map(), named_bars(), stacked_bars(), tornado()]
 }
 
 fn chart() -> impl Strategy<Value = Chart> {

@@ -247,11 +247,11 @@ impl Server {
         let preparing = service.clone();
         workers.run(move || async move { preparing.prepare().await }).await?;
         let keeping = service.clone();
-        workers.spawn(move || upkeep(keeping));
+        workers.serve_all(move || upkeep(keeping));
         let gate = Arc::new(Gate::new(access, config.limits, metrics));
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
-        workers.spawn(move || note_commits(noting, counts));
+        workers.serve_all(move || note_commits(noting, counts));
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
         let app =
@@ -415,10 +415,10 @@ fn live(catalog: AnyCatalog<LiveEnv>, files: Timed<Warehouse<Store>>, settings: 
     let env = LiveEnv::new();
     let (group, loads) = (Group::new(MOST_WAITING), Loads::new());
     if let Ok(leader) = Leader::new(env, catalog.clone(), &group, RetryPolicy::default()) {
-        workers.spawn(move || leader.lead());
+        workers.serve_all(move || leader.lead());
     }
     if let Ok(loader) = Loader::new(catalog.clone(), &loads) {
-        workers.spawn(move || loader.serve());
+        workers.serve_all(move || loader.serve());
     }
     Service::new(env, Committer::mixed(env, catalog, group, RetryPolicy::default()), loads, files, settings)
 }

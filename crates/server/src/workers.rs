@@ -18,12 +18,11 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Clone)]
 pub(crate) struct Workers {
     all: Arc<[Worker]>,
-    next: Arc<AtomicUsize>,
 }
 
 struct Worker {
     jobs: mpsc::UnboundedSender<Job>,
-    /// Tasks that have not ended.
+    /// Requests that have not ended.
     busy: Arc<AtomicUsize>,
 }
 
@@ -46,15 +45,14 @@ impl Workers {
             })?;
             all.push(Worker { jobs, busy: Arc::default() });
         }
-        Ok(Self { all: all.into(), next: Arc::default() })
+        Ok(Self { all: all.into() })
     }
 
-    /// The worker with the fewest tasks.
+    /// The first of the workers with the fewest requests. The first worker has the tasks that serve all requests, so a
+    /// request that is alone wakes no second thread.
     fn freest(&self) -> &Worker {
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
-        let order = (0..self.all.len()).map(|step| &self.all[(first + step) % self.all.len()]);
-        let mut best = &self.all[first % self.all.len()];
-        for worker in order {
+        let mut best = &self.all[0];
+        for worker in &self.all[1..] {
             if worker.busy.load(Ordering::Relaxed) < best.busy.load(Ordering::Relaxed) {
                 best = worker;
             }
@@ -62,23 +60,14 @@ impl Workers {
         best
     }
 
-    /// Runs a task that is not waited for.
-    pub(crate) fn spawn<W, F>(&self, work: W)
+    /// Runs a task that serves all requests, for as long as the server lives, on the first worker. It does not count:
+    /// a worker that it slows down ends its requests later, and so gets fewer.
+    pub(crate) fn serve_all<W, F>(&self, work: W)
     where
         W: FnOnce() -> F + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        let worker = self.freest();
-        let busy = Arc::clone(&worker.busy);
-        busy.fetch_add(1, Ordering::Relaxed);
-        let job: Job = Box::new(move || {
-            spawn_local(async move {
-                let _counted = Counted(busy);
-                work().await;
-            });
-        });
-        // A worker ends only after the last handle, so it takes the job.
-        let _ = worker.jobs.send(job);
+        self.all[0].start(work);
     }
 
     /// Runs a request to its end, and returns its answer.
@@ -89,7 +78,11 @@ impl Workers {
         F: Future<Output = Result<T, ServiceError>> + 'static,
     {
         let (tell, told) = oneshot::channel();
-        self.spawn(move || async move {
+        let worker = self.freest();
+        worker.busy.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted(Arc::clone(&worker.busy));
+        worker.start(move || async move {
+            let _counted = counted;
             let _ = tell.send(work().await);
         });
         told.await.unwrap_or_else(|_| {
@@ -99,7 +92,21 @@ impl Workers {
     }
 }
 
-/// A task that counts until it ends, also by a panic.
+impl Worker {
+    fn start<W, F>(&self, work: W)
+    where
+        W: FnOnce() -> F + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let job: Job = Box::new(move || {
+            spawn_local(async move { work().await });
+        });
+        // A worker ends only after the last handle, so it takes the job.
+        let _ = self.jobs.send(job);
+    }
+}
+
+/// A request that counts until it ends, also by a panic.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {

@@ -79,7 +79,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::Conflict`] if a requirement does not hold; what the others prove is said by [`Kind::proof`].
     pub async fn commit_table(&self, table: &Identifier, commit: TableCommit) -> Answer {
-        sound::check(&commit.updates)?;
+        sound::check(&commit)?;
         let creates = commit.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
         if creates {
             return self.create_by_commit(table, commit).await;

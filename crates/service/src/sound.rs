@@ -1,12 +1,16 @@
-//! Are the updates of a commit such that the library for Iceberg can compute with them, and in reasonable time?
+//! Are the requirements and updates of a commit such that the library for Iceberg can compute with them, and in reasonable time?
 
 use iceberg::TableUpdate;
 use iceberg::spec::{Snapshot, TableMetadata};
 
+use crate::commit::TableCommit;
 use crate::error::ServiceError;
 
 /// The most updates of a commit.
 const MOST_UPDATES: usize = 5000;
+
+/// The most requirements of a commit: clients send at most one for each update, and a few for the whole.
+const MOST_REQUIREMENTS: usize = MOST_UPDATES + 100;
 
 /// The most schemas, partition specs and sort orders that a commit adds. Each is compared with all others.
 const MOST_ADDED: usize = 200;
@@ -18,13 +22,15 @@ const LAST_MS: i64 = 253_402_300_799_999;
 const MOST_NUMBER: u64 = 1 << 62;
 
 /// Refuses what nobody needs, before anything is done.
-pub(crate) fn check(updates: &[TableUpdate]) -> Result<(), ServiceError> {
+pub(crate) fn check(commit: &TableCommit) -> Result<(), ServiceError> {
+    let TableCommit { requirements, updates, .. } = commit;
     let added = updates.iter().filter(|update| {
         use TableUpdate::{AddSchema, AddSortOrder, AddSpec};
         matches!(update, AddSchema { .. } | AddSpec { .. } | AddSortOrder { .. })
     });
     for (count, most, what) in [
         (updates.len(), MOST_UPDATES, "updates"),
+        (requirements.len(), MOST_REQUIREMENTS, "requirements"),
         (added.count(), MOST_ADDED, "schemas, partition specs and sort orders"),
     ] {
         if count > most {
@@ -93,6 +99,7 @@ fn check_snapshot(snapshot: &Snapshot) -> Result<(), ServiceError> {
 
 #[cfg(test)]
 mod tests {
+    use iceberg::TableRequirement;
     use iceberg::spec::{Operation, Summary};
 
     use super::*;
@@ -105,7 +112,15 @@ mod tests {
             .with_manifest_list("file:///list")
             .with_summary(Summary { operation: Operation::Append, additional_properties: Default::default() })
             .build();
-        check(&[TableUpdate::AddSnapshot { snapshot }])
+        check(&commit(0, &[TableUpdate::AddSnapshot { snapshot }]))
+    }
+
+    fn commit(requirements: usize, updates: &[TableUpdate]) -> TableCommit {
+        TableCommit {
+            requirements: vec![TableRequirement::NotExist; requirements],
+            updates: updates.to_vec(),
+            key: None,
+        }
     }
 
     #[test]
@@ -118,9 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_counted() {
-        let set = || TableUpdate::SetProperties { updates: Default::default() };
-        assert!(check(&vec![set(); MOST_UPDATES]).is_ok());
-        assert!(check(&vec![set(); MOST_UPDATES + 1]).is_err());
+    fn requirements_and_updates_are_counted() {
+        let set = |count: usize| vec![TableUpdate::SetProperties { updates: Default::default() }; count];
+        assert!(check(&commit(MOST_REQUIREMENTS, &set(MOST_UPDATES))).is_ok());
+        assert!(check(&commit(0, &set(MOST_UPDATES + 1))).is_err());
+        assert!(check(&commit(MOST_REQUIREMENTS + 1, &[])).is_err());
     }
 }

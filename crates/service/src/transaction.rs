@@ -76,13 +76,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if changes.len() == 1
             && let Some((identifier, mut commit)) = changes.pop()
         {
-            sound::check(&commit.updates)?;
             commit.key = key.cloned();
             return self.commit_table(&identifier, commit).await.map(drop);
         }
         let mut parts = BTreeMap::new();
         for (identifier, commit) in changes {
-            sound::check(&commit.updates)?;
+            sound::check(&commit)?;
             let (name, request) = (identifier.catalog_name()?, Arc::new(Request::of(commit)));
             let words = format!("{} is in the commit twice; give its changes at once", identifier.dotted());
             let part = Part { identifier, name: name.clone(), request };

@@ -1,8 +1,11 @@
 //! Objects of `file:///directory`, through `glidepath_files` on the file system of this machine.
 //!
 //! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has
-//! started there runs to its end even if its future is dropped.
+//! started there runs to its end even if its future is dropped. Reads whose files the kernel has in memory are answered
+//! at once (see `cached.rs`).
 
+#[cfg(target_os = "linux")]
+mod cached;
 mod footprint;
 mod machine;
 
@@ -33,11 +36,32 @@ pub struct LocalStore(Arc<Open>);
 
 /// Removes unfinished files when it is dropped.
 #[derive(Debug)]
-struct Open(FileStore<Machine>);
+struct Open {
+    store: FileStore<Machine>,
+    #[cfg(target_os = "linux")]
+    cached: FileStore<cached::Cached>,
+}
+
+impl Open {
+    /// What a read returns, if that can be said without waiting for a disk.
+    #[cfg(target_os = "linux")]
+    fn read_at_once(&self, key: &Key, range: &Range<u64>) -> Option<Result<Object, ReadError>> {
+        match at_once(self.cached.get_range(key, range.clone())) {
+            // Also what is wrong with the object is found out, and told, by a read that may wait.
+            Err(ReadError::Failed(_)) => None,
+            read => Some(read),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn read_at_once(&self, _: &Key, _: &Range<u64>) -> Option<Result<Object, ReadError>> {
+        None
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        at_once(self.0.close());
+        at_once(self.store.close());
     }
 }
 
@@ -48,8 +72,12 @@ impl LocalStore {
     /// # Errors
     /// An error of the file system, for example that the directory may not be written to.
     pub fn new(directory: impl Into<PathBuf>, durability: Durability) -> std::io::Result<Self> {
-        let store = at_once(FileStore::open(Machine, &directory.into(), durability))?;
-        Ok(Self(Arc::new(Open(store))))
+        let directory = directory.into();
+        Ok(Self(Arc::new(Open {
+            store: at_once(FileStore::open(Machine, &directory, durability))?,
+            #[cfg(target_os = "linux")]
+            cached: FileStore::reading(cached::Cached, &directory, durability),
+        })))
     }
 
     pub(crate) fn open(url: &Url) -> Result<Self, OpenError> {
@@ -97,7 +125,7 @@ impl LocalStore {
         act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         let open = Arc::clone(&self.0);
-        spawn_blocking(move || act(&open.0)).await
+        spawn_blocking(move || act(&open.store)).await
     }
 }
 
@@ -111,7 +139,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 
 impl ObjectStore for LocalStore {
     fn capabilities(&self) -> Capabilities {
-        self.0.0.capabilities()
+        self.0.store.capabilities()
     }
 
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
@@ -119,6 +147,9 @@ impl ObjectStore for LocalStore {
     }
 
     async fn get_range(&self, key: &Key, range: Range<u64>) -> Result<Object, ReadError> {
+        if let Some(read) = self.0.read_at_once(key, &range) {
+            return read;
+        }
         let key = key.clone();
         self.act(move |store| at_once(store.get_range(&key, range))).await.map_err(not_read)?
     }

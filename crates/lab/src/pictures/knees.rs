@@ -4,7 +4,7 @@
 
 use glidepath_picture::Point;
 
-use super::usable::Drawing;
+use super::usable::{Caption, Drawing};
 use super::view::{Cell, Slice, View};
 use super::words::plain;
 use super::{Picture, seeds_words};
@@ -33,12 +33,19 @@ pub(crate) fn grid_knee<'c, 'a>(view: &'c View<'a>, slice: &Slice) -> Option<Kne
 /// The note beside a point that may be too low.
 const AT_LEAST: &str = "\u{2265}";
 
-const ON_GRID: &str = "Each point is the highest of the loads simulated at which more than 95 % succeed (of the \
-    validated overwrites, if there are any): its throughput of all transactions. The knee lies between it and the next \
-    load, so smaller differences between lines are not significant; \u{201c}glidepath knees\u{201d} finds the knees \
-    themselves. \u{2265}: even the highest load was sustained. A missing point: no load was.";
+fn on_grid() -> Caption {
+    let words = |mark: &str, drawn: &str| {
+        format!(
+            "Each {mark} is the highest of the loads simulated at which more than 95 % succeed (of the validated \
+             overwrites, if there are any): its throughput of all transactions. The knee lies between it and the next \
+             load, so smaller differences between {drawn} are not significant; \u{201c}glidepath knees\u{201d} finds \
+             the knees themselves. \u{2265}: even the highest load was sustained."
+        )
+    };
+    Caption { points: words("point", "lines") + " A missing point: no load was.", bars: words("bar", "bars") }
+}
 
-/// Usable throughput on the loads that were simulated. None unless the load and something with numbers are swept.
+/// Usable throughput on the loads that were simulated. None unless the load and something else are swept.
 pub(super) fn usable_throughput(view: &View<'_>) -> Vec<Picture> {
     let Some(load) = view.load() else { return Vec::new() };
     let knee = |slice: &Slice| {
@@ -47,13 +54,22 @@ pub(super) fn usable_throughput(view: &View<'_>) -> Vec<Picture> {
         Some(Point { y: knee.cell.throughput_per_s(), note, ..Point::default() })
     };
     let subtitle = |_: &[&Cell<'_>]| format!("highest load simulated that holds, {}", seeds_words(view.seeds));
-    Drawing { view, load: Some(load), knee: &knee, subtitle: &subtitle, caption: ON_GRID }.pictures()
+    Drawing { view, load: Some(load), knee: &knee, subtitle: &subtitle, caption: on_grid() }.pictures()
 }
 
-const SEARCHED: &str = "Each point is a knee: the throughput of all transactions at which the required share succeeds \
-                        (of the validated overwrites, if there are any), found by search. Bars: 95 % intervals; a \
-                        missing bar is narrower than the mark. \u{2265}: no tried load failed. A missing point: no \
-                        load holds.";
+fn as_searched(preset: &str) -> Caption {
+    let words = |mark: &str, intervals: &str| {
+        format!(
+            "Each {mark} is a knee: the throughput of all transactions at which the required share succeeds (of the \
+             validated overwrites, if there are any), found by search. {intervals} \u{2265}: no tried load failed."
+        )
+    };
+    let points = words("point", "Bars: 95 % intervals; a missing bar is narrower than the mark.");
+    Caption {
+        points: format!("{points} A missing point: no load holds. Preset {preset}."),
+        bars: format!("{} Preset {preset}.", words("bar", "Thin lines: 95 % intervals.")),
+    }
+}
 
 /// Usable throughput as it was searched: one knee for each point of an experiment without loads.
 pub(crate) fn searched(experiment: &Experiment, knees: &[knee::Knee]) -> Vec<Picture> {
@@ -83,6 +99,6 @@ pub(crate) fn searched(experiment: &Experiment, knees: &[knee::Knee]) -> Vec<Pic
             .map_or_else(|| "succeed".to_owned(), |most| format!("land within {} s", plain(most)));
         format!("{} % {who}{success}", plain(100.0 * first.summary.threshold))
     };
-    let caption = format!("{SEARCHED} Preset {}.", experiment.preset);
-    Drawing { view, load: None, knee: &point, subtitle: &subtitle, caption: &caption }.pictures()
+    let caption = as_searched(&experiment.preset);
+    Drawing { view, load: None, knee: &point, subtitle: &subtitle, caption }.pictures()
 }

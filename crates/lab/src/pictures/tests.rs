@@ -256,6 +256,26 @@ fn a_knee_that_is_none_leaves_a_gap_and_a_limit_is_marked() {
 }
 
 #[test]
+fn knees_by_names_are_bars() {
+    let experiment =
+        experiment("[sweep]\n\"catalog.protocol\" = [\"catalog-file\", \"manifest-chain\", \"tickets\"]\n");
+    let mut knees: Vec<_> = [12.0, 150.4, 3.0].map(knee).into();
+    (knees[0].bound, knees[2].bound) = (crate::knee::Bound::NothingHolds, crate::knee::Bound::AllHold);
+    let plan = plan_knees(&experiment, &knees);
+    let Chart::NamedBars(chart) = &plan[0].chart else { panic!("{:?}", plan[0].chart) };
+    assert_eq!(
+        chart.bars.iter().map(|bar| (bar.name.as_str(), bar.value, bar.note.as_str())).collect::<Vec<_>>(),
+        [
+            ("catalog-file", None, "no load holds"),
+            ("manifest-chain", Some(150.4), "150"),
+            ("tickets", Some(3.0), "\u{2265} 3"),
+        ]
+    );
+    assert_eq!(plan.len(), 1);
+    assert!(plan[0].caption.starts_with("Each bar is a knee"), "{}", plan[0].caption);
+}
+
+#[test]
 fn the_same_results_give_the_same_files() {
     let experiment = experiment(LOADS);
     let pictures = plan(&experiment, &results(&experiment, growing));

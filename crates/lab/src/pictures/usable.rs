@@ -1,13 +1,13 @@
-//! How is usable throughput drawn? A panel for each share of fast appends, a line for each provider (or another swept
+//! How is usable throughput drawn where something with numbers is swept? A panel for each share of fast appends, a line for each provider (or another swept
 //! axis).
 //!
-//! The knees come from [`knees`](super::knees).
+//! The knees come from [`knees`](super::knees); [`named`](super::named) draws them where only names are swept.
 
 use glidepath_picture::{Axis as Ruled, Chart, LineChart, LineStyle, Panels, Point, Series};
 
 use super::view::{Cell, Slice, View};
 use super::words::{CATALOG_LATENCY, FAST_APPEND, PROVIDER, TABLES, axis_noun, capital, slug};
-use super::{Picture, Section, note};
+use super::{Picture, Section, named, note};
 
 /// The knees to draw, and the axes.
 pub(super) struct Drawing<'a, T> {
@@ -18,7 +18,15 @@ pub(super) struct Drawing<'a, T> {
     pub(super) knee: &'a dyn Fn(&Slice) -> Option<Point>,
     /// The subtitle for the points of one line.
     pub(super) subtitle: &'a dyn Fn(&[&Cell<'_, T>]) -> String,
-    pub(super) caption: &'a str,
+    pub(super) caption: Caption,
+}
+
+/// How to read the knees.
+pub(super) struct Caption {
+    /// As points.
+    pub(super) points: String,
+    /// As bars.
+    pub(super) bars: String,
 }
 
 /// The role of each axis.
@@ -43,9 +51,9 @@ const SHIFTED: &str = "Lines are shifted sideways so that none hides another.";
 const STYLES: [LineStyle; 3] = [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted];
 
 impl<T> Drawing<'_, T> {
-    /// The pictures. None unless an axis with numbers is swept besides the load.
+    /// The pictures. None unless an axis is swept besides the load.
     pub(super) fn pictures(&self) -> Vec<Picture> {
-        let Some(roles) = self.roles() else { return Vec::new() };
+        let Some(roles) = self.roles() else { return named::pictures(self) };
         self.view.slices(&roles.rest).iter().filter_map(|slice| self.picture(slice, &roles)).collect()
     }
 
@@ -82,8 +90,8 @@ impl<T> Drawing<'_, T> {
             section: Section::Usable,
             group: slice.group(view),
             caption: match roles.lines {
-                Some(_) => format!("{} {SHIFTED}", self.caption),
-                None => self.caption.to_owned(),
+                Some(_) => format!("{} {SHIFTED}", self.caption.points),
+                None => self.caption.points.clone(),
             },
             chart: side_by_side(&whole, on_one_scale(charts)),
         })
