@@ -2,6 +2,7 @@
 //! catalog each time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -67,7 +68,10 @@ impl Metadata for ViewMetadata {}
 impl<M: Metadata> Body<M> {
     /// A new file of this content. It is not larger than what a server reads.
     pub(crate) fn of(location: String, metadata: M) -> Result<Self, ServiceError> {
-        let content = in_order(metadata.to_json()?);
+        // The library for Iceberg panics at some values. What one client sends must not cost others their commits.
+        let content = std::panic::catch_unwind(AssertUnwindSafe(|| metadata.to_json()))
+            .map_err(|_| ServiceError::invalid("the metadata has a value that the library for Iceberg cannot write"))?;
+        let content = in_order(content?);
         // One that is deeper could be written, and not read.
         if depth(&content) > MOST_DEPTH {
             let words = format!(

@@ -48,7 +48,7 @@ use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::{Readers, Request};
 use decide::committable;
-pub(crate) use decide::{Decided, Draft, Fitting};
+pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS};
 use priority::overwrites;
 use settle::Settled;
 use turn::Begun;

@@ -19,11 +19,12 @@
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
-use glidepath_table::Files;
+use glidepath_table::{Files, defaults};
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
 use crate::cells::Answer;
+use crate::commit::LOSES_DEFAULTS;
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{Idempotency, Operation};
 use crate::mutant::{self, Mutant};
@@ -165,6 +166,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             _ => error,
         })?;
         sound::check_metadata(&body.metadata)?;
+        if !defaults::are_kept(&body.json) {
+            return Err(ServiceError::invalid(LOSES_DEFAULTS));
+        }
         let location = locations::checked(body.metadata.location(), allowed)?;
         Ok((body, location))
     }

@@ -60,6 +60,19 @@ fn invalid(error: &iceberg::Error) -> ServiceError {
     ServiceError::new(Kind::Illegal, error.message())
 }
 
+/// Refuses a number of versions with which Iceberg's library for Java can make no change to the view.
+fn check_history(properties: &HashMap<String, String>) -> Result<(), ServiceError> {
+    match properties.get(HISTORY) {
+        Some(found) if !found.parse::<i32>().is_ok_and(|versions| versions > 0) => {
+            Err(ServiceError::new(Kind::Illegal, format!("{HISTORY} must be positive but was {found}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The property of a view that says how many of its versions are kept.
+const HISTORY: &str = "version.history.num-entries";
+
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Creates a view.
     ///
@@ -73,6 +86,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let NewView { identifier, location, schema, version, properties } = new;
         check_columns(&schema)?;
         check_time(version.timestamp_ms())?;
+        check_history(&properties)?;
         let location = self.location_of(&identifier, location).await?;
         let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
         let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
@@ -149,7 +163,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     self.inner.settings.check_move(current.location(), &location)?;
                     Ok(builder.set_location(location))
                 }
-                ViewUpdate::SetProperties { updates } => builder.set_properties(updates),
+                ViewUpdate::SetProperties { updates } => {
+                    check_history(&updates)?;
+                    builder.set_properties(updates)
+                }
                 ViewUpdate::RemoveProperties { removals } => Ok(builder.remove_properties(&removals)),
                 ViewUpdate::AddViewVersion { view_version } => {
                     check_time(view_version.timestamp_ms())?;

@@ -173,7 +173,9 @@ fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Resu
 /// The crate reports what another commit caused (a sequence number or row id that is taken) as invalid data.
 fn misfit(error: &iceberg::Error) -> Misfit {
     let words = error.message().to_owned();
-    let overtaken = words.contains("older than last sequence number") || words.contains("behind table next-row-id");
+    // The third is what the crate says of a snapshot without a parent.
+    let signs = ["older than last sequence number", "behind table next-row-id", "greater than last sequence number"];
+    let overtaken = signs.iter().any(|sign| words.contains(sign));
     match overtaken || error.kind() == ErrorKind::CatalogCommitConflicts {
         true => Misfit::Conflict(words),
         false => Misfit::Invalid(words),
@@ -228,7 +230,8 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
 /// among the updates, then the others. `location` is used if no update gives one.
 ///
 /// # Errors
-/// As [`create`] and [`apply`].
+/// As [`create`] and [`apply`]. Also if its columns or partition fields have other ids than a creation assigns: files that
+/// were written with them would be read as other columns.
 pub fn create_by_updates(updates: Vec<TableUpdate>, location: String, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     let mut first = First { location, ..First::default() };
     let rest: Vec<TableUpdate> = updates.into_iter().filter_map(|update| first.take(update)).collect();
@@ -242,7 +245,9 @@ pub fn create_by_updates(updates: Vec<TableUpdate>, location: String, uuid: Uuid
         location: first.location,
         properties: first.version.map(|version| ("format-version".to_owned(), version)).into_iter().collect(),
     };
+    let (schema, spec) = (creation.schema.clone(), creation.partition_spec.clone());
     let metadata = create(creation, first.uuid.unwrap_or(uuid))?;
+    fit::same_ids(&schema, spec.as_ref(), &metadata)?;
     fit::check(&rest, &metadata)?;
     let rest = specs::accepted(rest, &metadata);
     // The builder knows "the last one added" only of its own updates, so what was taken is set by its number already.
@@ -381,6 +386,11 @@ mod tests {
         let made = create_by_updates(updates, "file:///lake/y".to_owned(), Uuid::from_u128(1)).unwrap();
         assert_eq!((made.uuid(), made.location()), (Uuid::from_u128(9), "file:///lake/x"));
         assert_eq!(made.format_version(), FormatVersion::V3);
+        let swapped = [(2, "a"), (1, "b")]
+            .map(|(id, name)| NestedField::required(id, name, Type::Primitive(PrimitiveType::Long)).into());
+        let swapped = TableUpdate::AddSchema { schema: Schema::builder().with_fields(swapped).build().unwrap() };
+        let refused = create_by_updates(vec![swapped], "file:///lake/y".to_owned(), Uuid::from_u128(1));
+        assert!(matches!(refused, Err(Misfit::Invalid(words)) if words.contains("stage")));
         let none = create_by_updates(Vec::new(), "file:///lake/y".to_owned(), Uuid::from_u128(1));
         assert!(matches!(none, Err(Misfit::Invalid(words)) if words.contains("add-schema")));
     }

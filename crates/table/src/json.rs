@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use iceberg::spec::PrimitiveType;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
+
+use crate::defaults;
 
 /// The length of the first stand-in, and the digits that all of them begin with.
 const FIRST: u64 = 9_007_199_000_000;
@@ -25,8 +27,9 @@ const MOST: usize = 900_000;
 const MOST_NEW: usize = 64;
 const LONGEST: usize = 256;
 
-/// Texts that JSON has in which a type may need a stand-in, or be written like one; a backslash may hide them.
-const SIGNS: [&str; 6] = ["\"variant\"", "\"unknown\"", "\"geometry", "\"geography", DIGITS, "\\u"];
+/// Texts that JSON has in which a type may need a stand-in, or be written like one, or a default value be lost; a backslash
+/// may hide them.
+const SIGNS: [&str; 7] = ["\"variant\"", "\"unknown\"", "\"geometry", "\"geography", DIGITS, "\\u", defaults::SIGN];
 
 /// How edges between points of a geography are drawn.
 const EDGES: [&str; 5] = ["spherical", "vincenty", "thomas", "andoyer", "karney"];
@@ -58,25 +61,36 @@ fn names() -> MutexGuard<'static, Names> {
 /// The value in the JSON of a request.
 ///
 /// # Errors
-/// If it is something else, has a type that is not in Iceberg's specification, or too many that are new.
+/// If it is something else, has a type that is not in Iceberg's specification, or too many that are new, or a default value
+/// that would not be kept.
 pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
-    decode_with(json, MOST_NEW)
+    decode_with(json, MOST_NEW, |value| match defaults::first_lost(value) {
+        Some(words) => Err(serde_json::Error::custom(words)),
+        None => Ok(false),
+    })
 }
 
 /// The value in the JSON of a metadata file.
 ///
 /// # Errors
-/// As [`decode`], with any number of new types.
+/// As [`decode`], with any number of new types. Default values that would not be kept are left out
+/// ([`are_kept`](crate::defaults::are_kept) tells).
 pub fn decode_file<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
-    decode_with(json, MOST)
+    decode_with(json, MOST, |value| Ok(defaults::without_lost(value)))
 }
 
-fn decode_with<T: DeserializeOwned>(json: &[u8], most_new: usize) -> Result<T, serde_json::Error> {
+/// `mend` returns whether it has changed anything.
+fn decode_with<T: DeserializeOwned>(
+    json: &[u8],
+    most_new: usize,
+    mend: impl FnOnce(&mut Value) -> Result<bool, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
     if !SIGNS.iter().any(|sign| memchr::memmem::find(json, sign.as_bytes()).is_some()) {
         return serde_json::from_slice(json);
     }
     let mut value = serde_json::from_slice(json)?;
-    match stand_in_up_to(&mut value, most_new) {
+    let has_stand_ins = stand_in_up_to(&mut value, most_new);
+    match mend(&mut value)? || has_stand_ins {
         // As it came: numbers with places are decoded from the text only.
         false => serde_json::from_slice(json),
         true => serde_json::from_value(value),

@@ -6,6 +6,7 @@
 #[cfg(feature = "clients")]
 pub mod clients;
 pub mod commit;
+pub mod defaults;
 pub mod files;
 pub mod json;
 pub mod mutant;

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use glidepath_env::Env;
 use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
-use glidepath_table::Files;
 use glidepath_table::commit::{Misfit, apply, check, has_its_refs};
 use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, rebase_read, recognize};
+use glidepath_table::{Files, defaults};
 use iceberg::spec::{TableMetadata, TableMetadataBuildResult};
 use iceberg::{TableRequirement, TableUpdate};
 
@@ -147,8 +147,16 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 }
 
+/// Why a table is neither registered nor committed to.
+pub(crate) const LOSES_DEFAULTS: &str = "a column of the table has a default value that this server cannot keep (of a \
+     timestamp with nanoseconds, of one before 1970 with a fraction of a second, or one that is not of the column's type), \
+     so that a commit would lose it. Change it with another catalog";
+
 /// A version on which something may be committed.
 pub(crate) fn committable(on: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
+    if !defaults::are_kept(&on.json) {
+        return Err(ServiceError::new(Kind::Broken, format!("not done: {LOSES_DEFAULTS}")));
+    }
     if has_its_refs(&on.metadata, &on.json) {
         return Ok(());
     }

@@ -3,6 +3,8 @@
 use iceberg::spec::{ListType, SqlViewRepresentation, UnboundPartitionSpec, ViewRepresentation, ViewVersion};
 
 use super::*;
+use crate::bodies::LARGE;
+use crate::commit::decide::committable;
 
 fn nested(levels: usize) -> Schema {
     let innermost = Type::Primitive(PrimitiveType::Long);
@@ -114,4 +116,38 @@ async fn tables_of_lance_are_not_renamed_as_those_of_iceberg() {
     server.declare_lance(declared).await.unwrap();
     assert_eq!(kind(server.rename_table(&table("l"), &table("m"), None).await), Kind::NoTable);
     server.describe_lance(&table("l")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_table_whose_default_values_would_be_lost_is_not_changed() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let body = loaded(&server, "t").await;
+    let mut text: serde_json::Value = serde_json::from_slice(&body.json).unwrap();
+    text["format-version"] = 3.into();
+    text["next-row-id"] = 0.into();
+    let column = &mut text["schemas"][0]["fields"][0];
+    column["type"] = "timestamptz".into();
+    column["initial-default"] = "1969-12-31T23:59:59.5+00:00".into();
+    let content: bytes::Bytes = text.to_string().into();
+    let file = format!("{}/metadata/00007-other.metadata.json", body.metadata.location());
+    server.inner.files.write(&file, content.clone()).await.unwrap();
+    // As it is, it can be read, and not changed.
+    let wrong = Body::<TableMetadata>::read(&file, content, LARGE).unwrap().unwrap();
+    let refused = committable(&Arc::new(wrong)).unwrap_err();
+    assert!(refused.message.contains("default value"), "{refused}");
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let new = Registration { identifier: table("b"), metadata_location: file, overwrite: false };
+    assert_eq!(kind(server.register_table(new, None).await), Kind::Invalid);
+}
+
+#[tokio::test]
+async fn a_view_keeps_a_number_of_versions_that_others_can_read() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    for (kept, fits) in [("0", false), ("-1", false), ("x", false), ("3", true)] {
+        let properties = HashMap::from([("version.history.num-entries".to_owned(), kept.to_owned())]);
+        let asked = NewView { properties, ..view(schema(), 1) };
+        assert_eq!(server.create_view(asked, None).await.is_ok(), fits, "{kept}");
+    }
 }

@@ -36,7 +36,7 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
     });
     let version = upgraded.fold(current.format_version(), FormatVersion::max);
     let mut newest: &Schema = current.current_schema();
-    let mut brought = 0;
+    let (mut brought, mut earlier) = (0, None);
     for update in updates {
         match update {
             TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid)?,
@@ -52,7 +52,14 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
             }
             TableUpdate::AddSpec { spec } => self::spec(spec, newest)?,
             TableUpdate::AddSortOrder { sort_order } => order(sort_order, newest)?,
-            TableUpdate::AddSnapshot { snapshot } => numbers(snapshot, current)?,
+            TableUpdate::AddSnapshot { snapshot } => {
+                numbers(snapshot, current)?;
+                earlier = Some(after(snapshot, earlier, (current, version))?);
+            }
+            TableUpdate::AddEncryptionKey { .. } if version < FormatVersion::V3 => {
+                let words = format!("encryption keys need format version 3; the table has {version}");
+                return Err(Misfit::Invalid(words));
+            }
             TableUpdate::SetSnapshotRef { ref_name, reference } => retention(ref_name, &reference.retention)?,
             _ => {}
         }
@@ -86,6 +93,40 @@ fn numbers(snapshot: &Snapshot, current: &TableMetadata) -> Result<(), Misfit> {
         return Err(Misfit::Invalid(format!("the table would have had {rows} rows; at most {MOST_ROWS} are allowed")));
     }
     Ok(())
+}
+
+/// What the snapshots of one commit have reached so far.
+#[derive(Clone, Copy)]
+struct Reached {
+    sequence: i64,
+    row: u64,
+}
+
+/// Refuses a snapshot that cannot follow those before it in its commit, or whose rows would leave ids out: then later rows
+/// could get ids that are taken.
+fn after(
+    snapshot: &Snapshot,
+    earlier: Option<Reached>,
+    (current, version): (&TableMetadata, FormatVersion),
+) -> Result<Reached, Misfit> {
+    let (id, sequence) = (snapshot.snapshot_id(), snapshot.sequence_number());
+    let next = earlier.map_or(current.next_row_id(), |reached| reached.row);
+    if let Some(reached) = earlier
+        && version > FormatVersion::V1
+        && (sequence < reached.sequence || (sequence == reached.sequence && snapshot.parent_snapshot_id().is_some()))
+    {
+        let words = format!(
+            "the snapshot {id} has the sequence number {sequence} after one with {} in the same commit; they must increase",
+            reached.sequence
+        );
+        return Err(Misfit::Invalid(words));
+    }
+    match snapshot.row_range() {
+        Some((first, _)) if first > next => Err(Misfit::Invalid(format!(
+            "the snapshot {id} has the first-row-id {first}, and the table has given out ids up to {next} only; allowed: {next}"
+        ))),
+        rows => Ok(Reached { sequence, row: next.saturating_add(rows.map_or(0, |(_, rows)| rows)) }),
+    }
 }
 
 /// Refuses retentions that no snapshot can have.
@@ -127,10 +168,30 @@ pub(super) fn result(made: &TableMetadata) -> Result<(), Misfit> {
         made.partition_specs_iter().flat_map(|spec| spec.fields()).map(|field| (field.source_id, field.transform));
     let orders =
         made.sort_orders_iter().flat_map(|order| &order.fields).map(|field| (field.source_id, field.transform));
-    specs.chain(orders).try_for_each(|(source, given)| transform(own_transform(given), source, schema))?;
+    specs.chain(orders).try_for_each(|(source, given)| {
+        let own = own_transform(given);
+        transform(own, source, schema)?;
+        has_result(own, source, schema)
+    })?;
     let fields = made.partition_specs_iter().map(|spec| spec.fields().len()).sum();
     at_most("fields of partitionings, of which clients can remove old ones", fields, MOST_SPEC_FIELDS)?;
     default_spec(made)
+}
+
+/// Refuses a transform that a column does not have, of the current partitioning or of an older one: other clients bind
+/// all of them to the current columns.
+fn has_result(own: Transform, source: i32, schema: &Schema) -> Result<(), Misfit> {
+    match schema.field_by_id(source) {
+        Some(column) if newer_type(column).is_none() && own.result_type(&column.field_type).is_err() => {
+            let words = format!(
+                "the column {:?} would have the type {}, and a partitioning or an order of the table has its transform \
+                 {own}, which that type does not have; remove that one first",
+                column.name, column.field_type
+            );
+            Err(Misfit::Invalid(words))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses transforms for which others stand, and that the columns do not have.
@@ -192,6 +253,23 @@ fn same_uuid(current: Uuid, given: Uuid) -> Result<(), Misfit> {
     }
 }
 
+/// Refuses the first schema and partitioning of a table whose ids are not those that it got.
+pub(super) fn same_ids(
+    schema: &Schema,
+    spec: Option<&UnboundPartitionSpec>,
+    made: &TableMetadata,
+) -> Result<(), Misfit> {
+    let fields = spec.into_iter().flat_map(UnboundPartitionSpec::fields).zip(made.default_partition_spec().fields());
+    let same_fields = fields.into_iter().all(|(given, made)| given.field_id.is_none_or(|id| id == made.field_id));
+    if same_fields && schema.field_id_to_name_map() == made.current_schema().field_id_to_name_map() {
+        return Ok(());
+    }
+    let words = "the first schema or partitioning of a table must have the ids that the catalog assigns: columns from 1 on, \
+                 level by level, and partition fields from 1000 on. Stage the table first (stage-create), and take the schema \
+                 and the partitioning of the answer";
+    Err(Misfit::Invalid(words.to_owned()))
+}
+
 /// Refuses columns that no table or view can have.
 ///
 /// # Errors
@@ -208,11 +286,11 @@ pub fn columns(schema: &Schema) -> Result<(), Misfit> {
 const MOST_DIGITS: u32 = 38;
 
 fn sound(column: &NestedField) -> Result<(), Misfit> {
-    if let Some(PrimitiveType::Decimal { precision, .. }) = column.field_type.as_primitive_type()
-        && !(1..=MOST_DIGITS).contains(precision)
+    if let Some(PrimitiveType::Decimal { precision, scale }) = column.field_type.as_primitive_type()
+        && (!(1..=MOST_DIGITS).contains(precision) || *scale > MOST_DIGITS)
     {
         let words = format!(
-            "the column {:?} has the type {}; a decimal has 1 to {MOST_DIGITS} digits",
+            "the column {:?} has the type {}; a decimal has 1 to {MOST_DIGITS} digits, 0 to {MOST_DIGITS} after the point",
             column.name, column.field_type
         );
         return Err(Misfit::Invalid(words));

@@ -4,7 +4,7 @@ use iceberg::spec::TableMetadata;
 use serde_json::Value;
 
 use super::{Misfit, specs, version1};
-use crate::json;
+use crate::{defaults, json};
 
 /// The metadata as in a metadata file.
 ///
@@ -14,6 +14,7 @@ pub fn to_json(metadata: &TableMetadata) -> Result<Value, Misfit> {
     let mut value = plain(metadata)?;
     if let Some(refs) = version1::refs(metadata)? {
         value["refs"] = refs;
+        version1::log_changes_only(&mut value);
     }
     json::restore(&mut value);
     specs::restore(&mut value);
@@ -31,10 +32,17 @@ pub(super) fn plain(metadata: &TableMetadata) -> Result<Value, Misfit> {
 /// If it is none.
 pub fn from_json(json: &[u8]) -> Result<TableMetadata, serde_json::Error> {
     let mut metadata: TableMetadata = json::decode_file(json)?;
-    if specs::has_alike(&metadata) {
+    let (has_alike, is_old) = (specs::has_alike(&metadata), version1::is_incomplete(&metadata));
+    if has_alike || is_old {
         let mut value = serde_json::from_slice(json)?;
         json::stand_in(&mut value);
-        specs::replace(&mut value);
+        defaults::without_lost(&mut value);
+        if has_alike {
+            specs::replace(&mut value);
+        }
+        if is_old {
+            version1::complete(&mut value, &metadata);
+        }
         metadata = serde_json::from_value(value)?;
     }
     version1::with_its_refs(metadata, json)
