@@ -106,7 +106,16 @@ pub fn apply(
     let updates = specs::accepted(known(updates, current), current);
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
-        return applied(builder(), updates);
+        return applied(builder(), updates).map_err(|misfit| match misfit {
+            // What the crate says of a snapshot without a parent whose number is taken. In version 1 numbers mean nothing.
+            Misfit::Invalid(words)
+                if words.contains("greater than last sequence number")
+                    && current.format_version() > FormatVersion::V1 =>
+            {
+                Misfit::Conflict(words)
+            }
+            misfit => misfit,
+        });
     }
     // The crate dates such a version by this machine's clock. If a clock that ran ahead dated the current one, the new
     // version would be older than its own logs, and no client could read it.
@@ -173,9 +182,7 @@ fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Resu
 /// The crate reports what another commit caused (a sequence number or row id that is taken) as invalid data.
 fn misfit(error: &iceberg::Error) -> Misfit {
     let words = error.message().to_owned();
-    // The third is what the crate says of a snapshot without a parent.
-    let signs = ["older than last sequence number", "behind table next-row-id", "greater than last sequence number"];
-    let overtaken = signs.iter().any(|sign| words.contains(sign));
+    let overtaken = words.contains("older than last sequence number") || words.contains("behind table next-row-id");
     match overtaken || error.kind() == ErrorKind::CatalogCommitConflicts {
         true => Misfit::Conflict(words),
         false => Misfit::Invalid(words),
@@ -368,6 +375,24 @@ mod tests {
             let read: TableMetadata = serde_json::from_slice(&serde_json::to_vec(&next).unwrap()).unwrap();
             assert_eq!(read, next);
         }
+    }
+
+    #[test]
+    fn a_first_snapshot_that_was_overtaken_is_a_conflict() {
+        let add = |id, sequence| {
+            let snapshot = Snapshot::builder()
+                .with_snapshot_id(id)
+                .with_sequence_number(sequence)
+                .with_timestamp_ms(4_102_444_800_000)
+                .with_manifest_list("file:///lake/t/metadata/l.avro")
+                .with_summary(Summary { operation: Operation::Append, additional_properties: HashMap::new() })
+                .build();
+            TableUpdate::AddSnapshot { snapshot }
+        };
+        let table = apply(&table(&[]).unwrap(), None, vec![add(1, 1), add(2, 2)]).unwrap().metadata;
+        assert!(matches!(apply(&table, None, vec![add(3, 1)]), Err(Misfit::Conflict(_))));
+        // No try of this one can succeed.
+        assert!(matches!(apply(&table, None, vec![add(3, 4), add(4, 3)]), Err(Misfit::Invalid(_))));
     }
 
     #[test]
