@@ -223,6 +223,8 @@ async fn the_server_orders_versions() {
     assert_eq!(server.list_lance_versions(&table, &all).await.unwrap(), (Vec::new(), None));
     assert_eq!(kind(server.describe_lance_version(&table, None).await), Kind::NoVersion);
 
+    let none = staged(&server, &location, 0, "none").await;
+    assert_eq!(kind(server.create_lance_version(&table, &none).await), Kind::Invalid);
     let early = staged(&server, &location, 2, "early").await;
     assert_eq!(kind(server.create_lance_version(&table, &early).await), Kind::Invalid);
     let mut requests = Vec::new();
