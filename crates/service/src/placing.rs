@@ -18,9 +18,9 @@ use crate::locations::{is_within, unslashed};
 use crate::names::Identifier;
 use crate::{Inner, Service, locations};
 
-/// The most files of a folder that are listed, and how many at once. Who writes more before the table is created waits for a
-/// look at the whole catalog.
-const PAGES: usize = 5;
+/// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a look at
+/// the whole catalog.
+const REQUESTS: usize = 6;
 const PAGE: usize = 1000;
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
@@ -43,7 +43,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
         let made_up = base.is_ok_and(|base| locations::is_fresh(&location, &base, &identifier.name));
-        if !made_up || self.inner.may_have_table(&location).await? {
+        if !made_up || self.inner.may_have_table(&location).await {
             self.inner.check_unused(&location, &identifier.catalog_name()?).await?;
         }
         Ok(location)
@@ -67,20 +67,20 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// Whether a folder may be that of a table which has been written: `false` is certain.
-    async fn may_have_table(&self, location: &str) -> Result<bool, ServiceError> {
+    /// Whether a folder may be that of a table which has been written: `false` is certain. So it is not certain where the store
+    /// does not list the folder.
+    async fn may_have_table(&self, location: &str) -> bool {
         let mut after: Option<String> = None;
-        for _ in 0..PAGES {
-            let page = self.files.list(location, after.as_deref(), PAGE).await?;
+        for _ in 0..REQUESTS {
+            let Ok(page) = self.files.list(location, after.as_deref(), PAGE).await else { return true };
             if page.iter().any(|file| is_of_table(file, location)) {
-                return Ok(true);
+                return true;
             }
-            if page.len() < PAGE {
-                return Ok(false);
-            }
-            after = page.into_iter().next_back();
+            // A page may be short before the last one.
+            let Some(last) = page.into_iter().next_back() else { return false };
+            after = Some(last);
         }
-        Ok(true)
+        true
     }
 }
 
