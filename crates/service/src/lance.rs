@@ -102,7 +102,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Gives a name and a folder to a table whose files a client is about to write.
     ///
     /// # Errors
-    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; or what the commit proves.
+    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; [`Kind::Invalid`] if the folder that is asked
+    /// for is another table's; or what the commit proves.
     pub async fn declare_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
         let NewLanceTable { identifier, location: asked, properties } = new;
         check_properties(&properties)?;
@@ -138,7 +139,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Gives a name to the table in a folder.
     ///
     /// # Errors
-    /// As [`declare_lance`](Self::declare_lance); [`Kind::Invalid`] if there is no table in the folder.
+    /// As [`declare_lance`](Self::declare_lance); [`Kind::Invalid`] also if there is no table in the folder.
     pub async fn register_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
         let NewLanceTable { identifier, location, properties } = new;
         check_properties(&properties)?;
