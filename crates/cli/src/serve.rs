@@ -325,6 +325,7 @@ impl Arguments {
             | StartError::Exposed { .. }
             | StartError::Access(_)
             | StartError::Credentials(_)
+            | StartError::Places(_)
             | StartError::Tls { .. } => Failure::Mistake(error.to_string()),
             error => Failure::Failed(error.to_string()),
         }

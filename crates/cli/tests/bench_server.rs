@@ -188,6 +188,8 @@ fn a_server_that_does_not_start_leaves_nothing_behind() {
         ("--listen 192.0.2.1:0 --access none.toml --plain-http".to_owned(), 2, "none.toml"),
         ("--sts aws".to_owned(), 2, "has no token service"),
         ("--warehouse kv+file:///x".to_owned(), 2, "give the warehouse a URL of its own"),
+        (format!("--warehouse {store}/objects/tables"), 2, "in which the catalog keeps its own objects"),
+        (format!("--warehouse file://{}", folder.path().display()), 2, "so a table could be put over it"),
     ] {
         let error = refused(
             glidepath(

@@ -81,10 +81,8 @@ impl Embedded {
     fn open_with(folder: &Path, options: &EmbeddedOptions, commit: Commit) -> Result<Self, OpenError> {
         let folder = Folder::open(folder, options)?;
         let path = folder.path.clone();
-        let tables = Tables::new(folder, options.memtable_bytes);
-        let step = "opening the tables";
-        let tables =
-            tables.map_err(|error| OpenError::Library { folder: path.clone(), step, error: writer::cause(error) })?;
+        let open = || Tables::new(folder, options.memtable_bytes);
+        let tables = folder::of_library(&path, "opening the tables", open)?;
         let (tables, broken) = (Arc::new(tables), Arc::new(OnceLock::new()));
         let (sender, requests) = mpsc::channel(options.most_waiting.max(1));
         let writer = Writer { tables: Arc::clone(&tables), broken: Arc::clone(&broken), commit };

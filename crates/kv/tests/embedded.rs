@@ -71,6 +71,32 @@ fn other_formats_and_other_folders_are_refused() {
     assert_eq!(std::fs::read_dir(foreign.path()).unwrap().count(), 1, "nothing was written there");
 }
 
+/// The library panics at some of these journals, if it is built with its checks.
+#[tokio::test]
+async fn a_flipped_bit_is_an_error_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    store.create_table(&table("t")).await.unwrap();
+    store.put_unless_exists(&table("t"), &Bytes::from_static(b"row"), &columns(1, 1)).await.unwrap();
+    drop(store);
+    let journal = folder.path().join("cells/0.jnl");
+    let whole = std::fs::read(&journal).unwrap();
+    let mut refused = 0;
+    for at in 0..whole.len().min(150) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        std::fs::write(&journal, flipped).unwrap();
+        let opened = std::panic::catch_unwind(|| Embedded::open(folder.path(), &EmbeddedOptions::default()).map(drop));
+        if let Err(error) = opened.expect("no panic") {
+            refused += 1;
+            assert!(matches!(error, OpenError::Damaged { .. } | OpenError::Library { .. }), "{error}");
+        }
+    }
+    assert!(refused > 0 || whole.is_empty(), "{} bytes", whole.len());
+    std::fs::write(&journal, whole).unwrap();
+    open(folder.path());
+}
+
 const FOLDER: &str = "GLIDEPATH_TEST_FOLDER";
 
 /// Another process of this test program, in which one test does a task.

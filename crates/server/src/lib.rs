@@ -13,6 +13,7 @@ mod iceberg;
 mod lance;
 mod operations;
 mod people;
+mod places;
 mod security;
 mod start;
 mod state;

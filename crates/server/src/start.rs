@@ -33,6 +33,7 @@ use crate::operations::timed::Timed;
 use crate::operations::{Limits, Operations, routes};
 use crate::people;
 use crate::people::recent::Recent;
+use crate::places;
 use crate::security::{Security, Tls, tell_doubts};
 use crate::state::{App, Live};
 use crate::workers::Workers;
@@ -124,6 +125,9 @@ pub enum StartError {
     /// Short-lived credentials cannot be given, or would protect nothing.
     #[error("no short-lived credentials for clients: {0}")]
     Credentials(String),
+    /// The catalog and the files of tables are not apart.
+    #[error("{0}")]
+    Places(String),
     /// The certificate is unusable.
     #[error("{}: {why}", path.display())]
     Tls {
@@ -213,8 +217,9 @@ impl Server {
         let warehouse_url = config.warehouse.clone().unwrap_or_else(|| tables_of(&config.store));
         let base = base_location(&warehouse_url)?;
         if config.sts.is_some() {
-            credentials::check(&base, &config.store, &config.storage)?;
+            credentials::check(&base, &config.storage)?;
         }
+        places::check(&base, &config.store)?;
         // Before anything is created: a server that is refused leaves nothing behind.
         let listener = bind(config.listen).await?;
         let watched = match config.operations.listen {

@@ -24,7 +24,7 @@ use crate::namespaces::{Listing, Page, no_namespace};
 use crate::reading::{FORMAT, no_table};
 use crate::registering::Declared;
 use crate::tables::{created_told, exists};
-use crate::{Inner, Service, Settings, locations, purge};
+use crate::{Inner, Service, Settings, locations, purge, registering};
 use head::Head;
 
 pub use versions::{LanceVersion, NewLanceVersion, VersionPage};
@@ -102,7 +102,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Gives a name and a folder to a table whose files a client is about to write.
     ///
     /// # Errors
-    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; or what the commit proves.
+    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; [`Kind::Invalid`] if the folder that is asked
+    /// for is another table's; or what the commit proves.
     pub async fn declare_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
         let NewLanceTable { identifier, location: asked, properties } = new;
         check_properties(&properties)?;
@@ -117,7 +118,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 let words = format!("with {MANAGED_VERSIONING} the server chooses the location: leave it out");
                 return Err(ServiceError::invalid(words));
             }
-            Some(asked) => paths::checked(&asked, &self.allowed(&identifier.namespace))?,
+            Some(asked) => {
+                let location = paths::checked(&asked, &self.allowed(&identifier.namespace))?;
+                self.inner.check_unused(&location, &identifier.catalog_name()?).await?;
+                location
+            }
             None => {
                 let base = match namespace.properties.get("location") {
                     Some(base) => paths::checked_folder(base, &self.allowed(&identifier.namespace))?,
@@ -126,6 +131,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 paths::fresh(&base, &identifier.name, self.inner.fresh_uuid())
             }
         };
+        let location = locations::with_room(location)?;
         let pointer = if managed { Head::none(&location).text()? } else { location.clone() };
         self.create_lance(&identifier, location, pointer, properties, None).await
     }
@@ -133,7 +139,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Gives a name to the table in a folder.
     ///
     /// # Errors
-    /// As [`declare_lance`](Self::declare_lance); [`Kind::Invalid`] if there is no table in the folder.
+    /// As [`declare_lance`](Self::declare_lance); [`Kind::Invalid`] also if there is no table in the folder.
     pub async fn register_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
         let NewLanceTable { identifier, location, properties } = new;
         check_properties(&properties)?;
@@ -169,6 +175,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     ) -> Result<LanceTable, ServiceError> {
         if !paths::has_versions(&self.inner.files, location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
+        }
+        // Its clients commit by what the store orders, and those of the other table may not.
+        if !mutant::is(Mutant::RegisteredInUse) {
+            self.inner.check_unused(location, &identifier.catalog_name()?).await?;
         }
         self.create_lance(identifier, location.to_owned(), location.to_owned(), properties, Some(declared)).await
     }
@@ -237,7 +247,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let rename = |entry: &Entry| {
             let mut actions = match &entry.location {
                 // As `nobody_looks` says.
-                Some(location) if !has_versions => purge::none_runs(location, &self.inner.settings.warehouse)?,
+                Some(location) if !has_versions => {
+                    let mut actions = purge::none_runs(location, &self.inner.settings.warehouse)?;
+                    actions.push(registering::none_runs(location)?);
+                    actions
+                }
                 _ => Vec::new(),
             };
             actions.push(Action::Rename { from: old.clone(), to: new.clone() });
@@ -245,6 +259,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let told = |refusal: &Refusal| match refusal {
             Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
+            Refusal::Exists(name) if registering::is_declaration(name) => Some(registering::overtaken()),
             Refusal::Exists(_) => Some(exists(to)),
             Refusal::NoParent { parent, .. } => Some(no_namespace(&parent.parts())),
             Refusal::WrongKind { name, .. } if *name != old => Some(no_namespace(&name.parts())),

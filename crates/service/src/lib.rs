@@ -20,6 +20,7 @@ mod locations;
 pub mod mutant;
 mod names;
 mod namespaces;
+mod placing;
 mod purge;
 mod reading;
 mod registering;

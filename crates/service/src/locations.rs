@@ -11,13 +11,37 @@ use crate::error::{Kind, ServiceError};
 /// The longest name of a folder, without what tells it from others: file systems allow 255 bytes.
 pub(crate) const LONGEST: usize = 200;
 
+/// The longest part of a location: the most that file systems allow for a name. On every store, so that tables can be copied to
+/// a disk.
+const LONGEST_PART: usize = 255;
+
+/// The longest key of an object, on S3, Azure and Google.
+const LONGEST_KEY: usize = 1024;
+
+/// The longest path that a program can open on Linux.
+const LONGEST_PATH: usize = 4095;
+
+/// What the names of files take, in the folder of a table: of metadata, and of data in a partition.
+const ROOM: usize = 100;
+
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
 /// not a dropped table and its successor, so a purge of the first cannot touch the second.
 pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
+    format!("{}{:016x}", fresh_beginning(base, name), uuid.as_u128() as u64)
+}
+
+fn fresh_beginning(base: &str, name: &str) -> String {
     let mut name = safe(name);
     // The digits tell tables apart.
     name.truncate(LONGEST);
-    format!("{base}/{name}-{:016x}", uuid.as_u128() as u64)
+    format!("{base}/{name}-")
+}
+
+/// Whether a location is written as [`fresh`] writes those of this name.
+pub(crate) fn is_fresh(location: &str, base: &str, name: &str) -> bool {
+    let (location, beginning) = (unslashed(location), unslashed(&fresh_beginning(base, name)));
+    let digits = location.strip_prefix(&beginning).unwrap_or_default();
+    digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The folder of a namespace in the warehouse.
@@ -110,10 +134,41 @@ pub(crate) fn checked(location: &str, allowed: &str) -> Result<String, ServiceEr
     if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return wrong("a part of it is empty, . or ..");
     }
+    if let Some(long) = rest.split('/').find(|part| part.len() > LONGEST_PART) {
+        return wrong(&format!(
+            "it has a part of {} bytes; at most {LONGEST_PART} are allowed: shorten it",
+            long.len()
+        ));
+    }
+    if let Some(why) = too_long(location, 0) {
+        return wrong(&why);
+    }
     if rest.contains(['?', '#', '%', '\\']) || rest.chars().any(char::is_control) {
         return wrong("it has one of the characters ? # % \\ or a control character, which clients read differently");
     }
     Ok(location.to_owned())
+}
+
+/// Why the store can have no file whose name is by this many bytes longer than this location; `None` if it can.
+fn too_long(location: &str, more: usize) -> Option<String> {
+    let (scheme, rest) = location.split_once(':')?;
+    let rest = rest.trim_start_matches('/');
+    // What an object store counts does not have the bucket.
+    let (key, longest) = match scheme {
+        "file" => (rest, LONGEST_PATH),
+        _ => (rest.split_once('/')?.1, LONGEST_KEY),
+    };
+    let most = longest - more;
+    (key.len() > most)
+        .then(|| format!("its path has {} bytes; at most {most} are allowed: use shorter names", key.len()))
+}
+
+/// A location of a new table or view, if the names of its files are not longer than what the store takes.
+pub(crate) fn with_room(location: String) -> Result<String, ServiceError> {
+    match too_long(&location, ROOM) {
+        None => Ok(location),
+        Some(why) => Err(ServiceError::invalid(format!("the location {location:?} is not allowed: {why}"))),
+    }
 }
 
 /// A metadata file after `earlier` (if any), in a folder for metadata.
@@ -150,6 +205,11 @@ mod tests {
         let uuid = Uuid::from_u128(5);
         assert_eq!(fresh("s3://b/l", "orders", uuid), "s3://b/l/orders-0000000000000005");
         assert!(fresh("s3://b/l", &"ä".repeat(300), uuid).len() < 8 + 255);
+        assert!(is_fresh(&fresh("file:///l", "a b", uuid), "file:/l", "a b"));
+        for other in ["file:///l/b-0000000000000005", "file:///l/a-5", "file:///l/x/a-0000000000000005", "file:///l/a-"]
+        {
+            assert!(!is_fresh(other, "file:///l", "a"), "{other}");
+        }
         let names = ["a b", "a~20b", "a/b", "..", ".a", "ä", "a_b"];
         let folders: std::collections::BTreeSet<_> = names.iter().map(|name| safe(name)).collect();
         assert_eq!(folders.len(), names.len());
@@ -207,6 +267,15 @@ mod tests {
         ] {
             assert_eq!(checked(wrong, allowed).unwrap_err().kind, Kind::Invalid, "{wrong}");
         }
+        let long = |bytes: usize| checked(&format!("s3://lake/tables/{}", "a".repeat(bytes)), "s3://lake/tables");
+        assert!(long(255).is_ok() && long(256).unwrap_err().message.contains("at most 255 are allowed"));
+        let deep = |scheme: &str, parts: usize| {
+            let base = format!("{scheme}://lake/tables");
+            checked(&format!("{base}{}", "/aaaaaaaaa".repeat(parts)), &base).and_then(with_room)
+        };
+        assert!(deep("s3", 91).is_ok() && deep("file", 390).is_ok());
+        assert!(deep("s3", 92).unwrap_err().message.contains("at most 924 are allowed"));
+        assert!(deep("s3", 102).is_err() && deep("file", 410).is_err());
         assert!(is_within("s3://b/a/x", "s3://b/a") && !is_within("s3://b/ab", "s3://b/a"));
     }
 

@@ -16,7 +16,6 @@ use crate::cells::Answer;
 use crate::commit::TableCommit;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
-use crate::locations;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
@@ -55,7 +54,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.done_before(&identifier.catalog_name()?, &noted).await;
         }
-        let metadata = self.new_metadata(new).await?;
+        let metadata = match self.new_metadata(new).await {
+            Ok(metadata) => metadata,
+            Err(error) => return self.unless_before(&identifier.catalog_name()?, key, error).await,
+        };
         self.install(&identifier, metadata, key).await
     }
 
@@ -80,24 +82,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?)
     }
 
-    /// The location of a new table: as asked if it is in the warehouse, or a folder of its own.
-    pub(crate) async fn location_of(
-        &self,
-        identifier: &Identifier,
-        asked: Option<String>,
-    ) -> Result<String, ServiceError> {
+    /// This error, unless an earlier delivery of the request was done since it was looked for: that may be the reason.
+    async fn unless_before(&self, name: &Name, key: Option<&Idempotency>, error: ServiceError) -> Answer {
         let at = self.head().await?;
-        let namespace = self.namespace_at(&at, &identifier.namespace).await?;
-        let settings = &self.inner.settings;
-        let allowed = settings.folder_of(&identifier.namespace);
-        if let Some(asked) = asked {
-            return locations::checked(&asked, &allowed);
+        match self.inner.replayed(&at, key).await? {
+            Some(noted) => self.inner.done_before(name, &noted).await,
+            None => Err(error),
         }
-        let base = match namespace.properties.get("location") {
-            Some(location) => locations::checked_folder(location, &allowed)?,
-            None => locations::of_namespace(&settings.warehouse, &identifier.namespace),
-        };
-        Ok(locations::fresh(&base, &identifier.name, self.inner.fresh_uuid()))
     }
 
     /// Writes the first metadata file of a table and creates its entry.
@@ -156,7 +147,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, commit.key.as_ref()).await? {
             return self.inner.done_before(&name, &noted).await;
         }
-        let metadata = self.created_by(identifier, commit.updates.clone()).await?;
+        let metadata = match self.created_by(identifier, commit.updates.clone()).await {
+            Ok(metadata) => metadata,
+            // The table of an earlier delivery may have another name now, and this location.
+            Err(error) if error.kind == Kind::Invalid => {
+                let error = self.inner.unless_elsewhere(&name, &commit, error).await;
+                return self.unless_before(&name, commit.key.as_ref(), error).await;
+            }
+            Err(error) => return Err(error),
+        };
         let error = match self.install(identifier, metadata, commit.key.as_ref()).await {
             Err(error) if error.kind == Kind::Exists => error,
             answer => return answer,

@@ -5,6 +5,7 @@
 
 mod careless;
 mod large;
+mod placing;
 mod registering;
 mod several;
 mod version1;
@@ -224,8 +225,11 @@ async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
         let world = World::of(protocol).await;
         let server = with(&world, &["t"]).await;
-        let location = Some(loaded(&server, "t").await.metadata.location().to_owned());
-        server.create_table(NewTable { location, ..new("x") }, None).await.unwrap();
+        // A second table in the same folder, as two creations at once can make one.
+        let body = loaded(&server, "t").await;
+        let entry = crate::tables::table_entry(body.metadata.location(), &body.location);
+        let create = glidepath_model::Action::Create { name: table("x").catalog_name().unwrap(), entry };
+        server.inner.committer.commit(vec![create]).await.unwrap();
         server.rename_table(&table("x"), &table("y"), None).await.unwrap();
         server.drop_table(&table("t"), true, None).await.unwrap();
         let renamed = server.rename_table(&table("y"), &table("z"), None).await;

@@ -10,6 +10,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 use fjall::Database;
@@ -64,6 +65,20 @@ pub enum OpenError {
         step: &'static str,
         /// What the file system said.
         error: io::Error,
+    },
+    /// Its files have what the library never wrote.
+    #[error(
+        "{}: {step}: a file in its folder `cells` is damaged ({found}); put the whole folder back from a copy of it, and look at \
+         the disk",
+        folder.display()
+    )]
+    Damaged {
+        /// The folder.
+        folder: PathBuf,
+        /// What was being done.
+        step: &'static str,
+        /// What the library stopped at.
+        found: String,
     },
     /// The library could not open its files.
     #[error("{}: {step}: {error}", folder.display())]
@@ -126,7 +141,7 @@ impl Folder {
         if !is_whole {
             write_format(path).map_err(failed("writing the file `format`"))?;
         }
-        let database = open_library(&cells, options).map_err(|error| of_library(path, "opening the cells", error))?;
+        let database = of_library(path, "opening the cells", || open_library(&cells, options))?;
         let folder = Self { database, path: path.clone(), _lock: lock };
         folder.sync_tables().map_err(failed("writing the file `tables`"))?;
         Ok(folder)
@@ -238,7 +253,7 @@ fn make(path: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("removing `cells.new`")(error)),
         _ => {}
     }
-    drop(open_library(&new, options).map_err(|error| of_library(path, "making the cells", error))?);
+    drop(of_library(path, "making the cells", || open_library(&new, options))?);
     sync_folder(&new.join("keyspaces")).and_then(|()| sync_folder(&new)).map_err(failed("syncing `cells.new`"))?;
     fs::rename(&new, path.join("cells")).map_err(failed("naming the folder `cells`"))?;
     sync_folder(path).map_err(failed("syncing the folder"))
@@ -249,10 +264,25 @@ fn open_library(cells: &Path, options: &EmbeddedOptions) -> Result<Database, fja
     Database::builder(cells).cache_size(*cache_bytes).manual_journal_persist(true).open()
 }
 
-fn of_library(path: &Path, step: &'static str, error: fjall::Error) -> OpenError {
-    match error {
-        fjall::Error::Locked => OpenError::Locked(path.to_owned()),
-        error => OpenError::Library { folder: path.to_owned(), step, error: cause(error) },
+/// What the library returns. It panics at some files with a flipped bit, where others are an error: no panic of ours, so it is
+/// told as an error too. Nothing that it had begun is used afterwards.
+pub(super) fn of_library<T>(
+    path: &Path,
+    step: &'static str,
+    call: impl FnOnce() -> Result<T, fjall::Error>,
+) -> Result<T, OpenError> {
+    let folder = path.to_owned();
+    match std::panic::catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(opened)) => Ok(opened),
+        Ok(Err(fjall::Error::Locked)) => Err(OpenError::Locked(folder)),
+        Ok(Err(error)) => Err(OpenError::Library { folder, step, error: cause(error) }),
+        Err(panic) => {
+            let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+            let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            // Without the values of the failed comparison, which are on further lines.
+            let found = words.lines().next().unwrap_or("the library does not say where").to_owned();
+            Err(OpenError::Damaged { folder, step, found })
+        }
     }
 }
 

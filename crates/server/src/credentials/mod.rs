@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 use axum::http::HeaderMap;
 use glidepath_access::Right;
 use glidepath_service::{Identifier, Kind, ServiceError};
+use glidepath_stores::Store;
 use glidepath_stores::cloud::{Permission, Sts, StsError, StsOptions, Temporary, is_protected};
-use glidepath_stores::{Store, base_location};
 
 use crate::operations::metrics::Metrics;
 use crate::security::check::{Asker, right_on};
@@ -60,19 +60,13 @@ fn without_service(base: &str) -> StartError {
 }
 
 /// Whether credentials for tables of a warehouse would protect anything.
-pub(crate) fn check(base: &str, catalog: &str, settings: &BTreeMap<String, String>) -> Result<(), StartError> {
+pub(crate) fn check(base: &str, settings: &BTreeMap<String, String>) -> Result<(), StartError> {
     let wrong = |why: String| Err(StartError::Credentials(why));
     if !base.starts_with("s3://") {
         return Err(without_service(base));
     }
     if let Some(key) = settings.keys().find(|key| SECRET.iter().any(|secret| key.contains(secret))) {
         return wrong(format!("the setting for clients {key} would give everybody what the service gives for a time"));
-    }
-    if is_within(catalog, base) {
-        return wrong(format!(
-            "the catalog is in the warehouse {base}, so the credentials of a table could reach it; give the warehouse \
-             a folder of its own"
-        ));
     }
     Ok(())
 }
@@ -118,12 +112,6 @@ impl Vendor {
             }
         }
     }
-}
-
-/// Whether the store of the catalog is the warehouse or in it. Stores without a location for clients are elsewhere.
-fn is_within(catalog: &str, base: &str) -> bool {
-    let place = base_location(catalog).unwrap_or_default();
-    place.strip_prefix(base.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Who said where a table is.
@@ -209,24 +197,5 @@ mod tests {
         assert!(wanted(&headers(&["vended-credentials"])) && wanted(&headers(&["remote-signing, Vended-Credentials"])));
         assert!(wanted(&headers(&["remote-signing", "vended-credentials"])));
         assert!(!wanted(&headers(&[])) && !wanted(&headers(&["remote-signing"])) && !wanted(&headers(&[""])));
-    }
-
-    #[test]
-    fn a_catalog_in_the_warehouse_is_found() {
-        for (catalog, base) in [
-            ("s3://b/lake?region=eu-west-1", "s3://b/lake"),
-            ("s3://b/lake/catalog", "s3://b/lake"),
-            ("s3://b/lake", "s3://b"),
-        ] {
-            assert!(is_within(catalog, base), "{catalog} {base}");
-        }
-        for (catalog, base) in [
-            ("s3://b/lake", "s3://b/lake/tables"),
-            ("s3://b/lake2", "s3://b/lake"),
-            ("postgres://me@host/lake", "s3://b/lake"),
-            ("kv+file:///lake", "s3://b"),
-        ] {
-            assert!(!is_within(catalog, base), "{catalog} {base}");
-        }
     }
 }

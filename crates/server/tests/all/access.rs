@@ -357,3 +357,25 @@ async fn grants_are_shown_to_administrators_only() {
         }
     }
 }
+
+/// A table that was renamed to where its creator may read nothing keeps its folder for itself.
+#[tokio::test]
+async fn the_folder_of_a_table_that_one_may_not_see_is_refused() {
+    let server = filled().await;
+    let (_, made) = server.ask("GET", "/v1/namespaces/a/tables/t", "writer", &Value::Null).await;
+    let place = made["metadata"]["location"].as_str().unwrap();
+    let rename =
+        json!({"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "hidden"}});
+    assert_eq!(server.ask("POST", "/v1/tables/rename", "root", &rename).await.0, StatusCode::NO_CONTENT);
+    for (name, staged) in [("t", false), ("t", true), ("mine", false), ("mine", true)] {
+        let table = json!({"name": name, "schema": schema(), "location": place, "stage-create": staged});
+        let (status, answer) = server.ask("POST", "/v1/namespaces/a/tables", "writer", &table).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
+        assert!(!answer.to_string().contains("hidden"), "{answer}");
+    }
+    let declare = json!({"location": place});
+    for route in ["declare", "register"] {
+        let path = format!("/v1/table/a$mine/{route}");
+        assert_eq!(server.ask("POST", &path, "writer", &declare).await.0, StatusCode::BAD_REQUEST, "{route}");
+    }
+}

@@ -170,9 +170,14 @@ async fn a_folder_that_no_server_made_keeps_what_is_not_lances() {
     for file in ["_versions/1.manifest", "data/x.lance", "mine/notes", "inner/data/x"] {
         put(&server, &format!("s3://b/lake/own/{file}"), "x").await;
     }
-    for name in [&table, &twin] {
-        server.register_lance(NewLanceTable { location: Some("own".to_owned()), ..new(name) }).await.unwrap();
-    }
+    let own = |name| NewLanceTable { location: Some("own".to_owned()), ..new(name) };
+    server.register_lance(own(&table)).await.unwrap();
+    assert_eq!(kind(server.register_lance(own(&twin)).await), Kind::Invalid);
+    // As two declarations at once can make it.
+    let at = server.head().await.unwrap();
+    let entry = server.entry(&at, &table.catalog_name().unwrap()).await.unwrap().unwrap();
+    let create = Action::Create { name: twin.catalog_name().unwrap(), entry };
+    server.inner.committer.commit(vec![create]).await.unwrap();
     server.drop_lance(&table).await.unwrap();
     assert_eq!(kind(server.drop_lance(&twin).await), Kind::Unavailable);
     world.clock.0.store(purge::GRACE_MS + 1000, Ordering::Relaxed);
@@ -223,6 +228,8 @@ async fn the_server_orders_versions() {
     assert_eq!(server.list_lance_versions(&table, &all).await.unwrap(), (Vec::new(), None));
     assert_eq!(kind(server.describe_lance_version(&table, None).await), Kind::NoVersion);
 
+    let none = staged(&server, &location, 0, "none").await;
+    assert_eq!(kind(server.create_lance_version(&table, &none).await), Kind::Invalid);
     let early = staged(&server, &location, 2, "early").await;
     assert_eq!(kind(server.create_lance_version(&table, &early).await), Kind::Invalid);
     let mut requests = Vec::new();

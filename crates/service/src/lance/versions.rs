@@ -99,6 +99,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut is_gone = false;
         for _ in 0..self.inner.settings.attempts.max(1) {
             let (pointer, head) = self.inner.head_of(table).await?;
+            // A table without versions has the number 0.
+            if new.version == 0 {
+                return Err(ServiceError::invalid("version 0 was not created: the first version of a table is 1"));
+            }
             let staged = paths::staged(&new.staged, &head.location, new.version)?;
             // Step 2.
             if new.version <= head.version {
