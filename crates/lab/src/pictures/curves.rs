@@ -63,8 +63,8 @@ fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
             y: latency_axis("Commit latency (s)"),
             series: vec![
                 line("P50", points(|of| of.latency_p50_s, false), LineStyle::Solid),
-                line("P95", points(|of| of.latency_p95_s, false), LineStyle::Dashed),
-                line("P99", points(|of| of.latency_p99_s, true), LineStyle::Dotted),
+                line("P95", points(GroupSummary::told_p95_s, false), LineStyle::Dashed),
+                line("P99", points(GroupSummary::told_p99_s, true), LineStyle::Dotted),
             ],
             rules: knee.iter().map(knee_rule).collect(),
         }

@@ -54,7 +54,7 @@ const P99: Panel = Panel {
     who: Who::All,
     label: "P99 commit latency (s)",
     unit: Unit::Seconds,
-    of: |of| of.latency_p99_s,
+    of: GroupSummary::told_p99_s,
 };
 
 fn panels(kinds: &[Who], named: bool) -> Vec<Panel> {

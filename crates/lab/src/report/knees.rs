@@ -69,7 +69,7 @@ fn findings(view: &View<'_, Knee>) -> Markup {
         places.collect::<Vec<_>>().join(", ")
     };
     let mut sentences = Vec::new();
-    let ends = [("The highest knee", found().max_by(by_rate)), ("The lowest", found().min_by(by_rate))];
+    let ends = [("The highest knee", found().max_by(by_rate)), ("The lowest knee", found().min_by(by_rate))];
     for (what, cell) in ends.into_iter().take(view.cells().count()) {
         let Some(cell) = cell else { continue };
         let place = Some(words(cell)).filter(|words| !words.is_empty()).map(|words| format!(" ({words})"));
