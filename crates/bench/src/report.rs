@@ -303,12 +303,11 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Result<Picture, PictureError
 
 fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Result<Picture, PictureError> {
     let predicted = series.iter().any(|line| line.line == LineStyle::Dashed);
-    let axis = |label: String| Axis { label, logarithmic: true, ..Axis::default() };
     let caption = format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" });
     let chart = LineChart {
         title: title.to_owned(),
-        x: axis(x.to_owned()),
-        y: axis(format!("{what} per second")),
+        x: Axis::of(x, true),
+        y: Axis::of(&format!("{what} per second"), true),
         series,
         ..LineChart::default()
     };

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::gallery::Gallery;
 use super::{REPORT, ReportError, configuration, counted};
 use crate::config::MODEL_VERSION;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, ONE_LOAD};
 use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
 use crate::pictures::{Drawn, View, percent, plain, seconds, significant};
 use crate::schema::Provenance;
@@ -39,7 +39,10 @@ pub fn knees_page(
     provenance: &Provenance,
 ) -> String {
     let view = View::of(experiment, knees);
-    let title = format!("Knees: {}", experiment.title);
+    let title = match experiment.title.as_str() {
+        ONE_LOAD => "The knee at each point".to_owned(),
+        title => format!("{title}: the knee at each point"),
+    };
     let facts = html! {
         p.facts {
             "Experiment " strong { (experiment.name) } ", without its loads: " (counted(knees.len(), "knee"))
