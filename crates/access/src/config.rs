@@ -266,8 +266,10 @@ impl WrittenToken {
             return Err(fault);
         }
         let digest = match (&self.sha256, &self.token) {
-            (Some(hex), None) => Digest::of_hex(hex.expose())
-                .ok_or("sha256 is not the SHA-256 of a token: it has 64 digits, 0 to 9 and a to f")?,
+            (Some(hex), None) => Digest::of_hex(hex.expose()).ok_or_else(|| {
+                let found = hex.expose().chars().count();
+                format!("sha256 is not the SHA-256 of a token: found {found} characters; allowed: 64 digits, 0 to 9 and a to f")
+            })?,
             (None, Some(token)) => match token_fault(token) {
                 Some(fault) => return Err(fault),
                 None => Digest::of(token.expose()),

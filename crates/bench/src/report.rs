@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use glidepath_model::Span;
 use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits, signed};
 use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
+use glidepath_run::statistics::quantile;
 use serde::Serialize;
 
 use crate::cell::{Cell, CellSamples, Figures};
@@ -123,10 +124,11 @@ fn findings(lines: &[Line]) -> Vec<String> {
     let most = commits.max_by(|a, b| a.measured.operations_per_s.total_cmp(&b.measured.operations_per_s));
     if let Some(Line { cell, measured, .. }) = most {
         found.push(format!(
-            "Most commits: {} a second, by {} with {} entries ({}).",
+            "Most commits: {} a second, by {} with {} {} ({}).",
             digits(measured.operations_per_s),
             counted(cell.writers, "client"),
             cell.rows,
+            if cell.rows == 1 { "entry" } else { "entries" },
             cell.kind()
         ));
     }
@@ -142,13 +144,12 @@ fn findings(lines: &[Line]) -> Vec<String> {
     let mut off: Vec<f64> = lines.iter().filter_map(|line| line.prediction_error).collect();
     off.sort_unstable_by(f64::total_cmp);
     if let (Some(least), Some(most)) = (off.first(), off.last()) {
-        let middle = off[off.len() / 2];
         found.push(format!(
-            "Prediction error: {} to {}, {} in the middle, over {} cells.",
+            "Prediction error: {} to {}, median {}, over {}.",
             percent(*least),
             percent(*most),
-            percent(middle),
-            off.len()
+            percent(quantile(&off, 0.5)),
+            counted(off.len() as u32, "cell")
         ));
     }
     found
@@ -302,12 +303,11 @@ fn over_rows(what: &str, lines: &[&Line]) -> Option<Result<Picture, PictureError
 
 fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Result<Picture, PictureError> {
     let predicted = series.iter().any(|line| line.line == LineStyle::Dashed);
-    let axis = |label: String| Axis { label, logarithmic: true, ..Axis::default() };
     let caption = format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" });
     let chart = LineChart {
         title: title.to_owned(),
-        x: axis(x.to_owned()),
-        y: axis(format!("{what} per second")),
+        x: Axis::of(x, true),
+        y: Axis::of(&format!("{what} per second"), true),
         series,
         ..LineChart::default()
     };

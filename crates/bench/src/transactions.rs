@@ -168,7 +168,7 @@ impl Context<'_> {
 
 /// Runs the parts in their order; `scratch` is a folder for the part *bytes*; without it, that part asks the server, and is
 /// left out in memory. `progress` gets each line as soon as it
-/// is there, and how many there will be at most. Set `stop` to end early: the lines so far are returned.
+/// is there, and how many there will be at most. Set `stop` to end early: the lines of the runs that ended before are returned.
 ///
 /// # Errors
 /// [`TxnBenchError`]
@@ -184,10 +184,17 @@ pub fn run(
     let all = plan.lines();
     let mut lines = Vec::new();
     let mut add = |line: Line| {
+        // A run that was cut short has no rate.
+        if context.stopped() {
+            return;
+        }
         progress(&line, all);
         lines.push(line);
     };
     for part in &plan.parts {
+        if context.stopped() {
+            break;
+        }
         match part {
             Part::Puts => runtime.block_on(ends::puts(&context, &mut add))?,
             Part::Batches => runtime.block_on(ends::batches(&context, &mut add))?,

@@ -18,11 +18,12 @@ use crate::choice::{self, one_of};
 use crate::cost::agree;
 use crate::failure::{Failure, not_opened};
 use crate::folder::{self, unwritable, write};
-use crate::interrupt::on_interrupt;
+use crate::interrupt::on_interrupt_that_leaves;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
-use crate::output::{deviation_percent, print, print_json, table};
+use crate::output::{complain, counted, counted_entries, deviation_percent, print, print_json, table};
 use crate::progress::Display;
+use crate::whole::without_leading_zeros;
 use worker::in_processes;
 
 mod worker;
@@ -82,7 +83,7 @@ pub(crate) struct Arguments {
     /// `glidepath providers`)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// The folder for results; those of an earlier run there are replaced
+    /// The folder for results; those of an earlier run on the same store are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/bench")]
     out: PathBuf,
     /// Do not ask before requests that cost money
@@ -96,7 +97,11 @@ pub(crate) struct Arguments {
 /// No cloud store answers a client sooner, so that a cost computed with it is an upper bound for one request after the other.
 const LEAST_ROUND_TRIP_S: f64 = 0.01;
 
+/// The longest cell.
+const LONGEST: Span = Span::from_secs(24 * 3600);
+
 fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    without_leading_zeros(text)?;
     text.parse()
         .map_err(|_| "allowed: whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
 }
@@ -109,6 +114,10 @@ fn switch() -> impl TypedValueParser<Value = bool> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cells = arguments.cells()?;
     let profile = arguments.profile.as_deref().map(read_profile).transpose()?;
+    if let Some(words) = profile.as_ref().and_then(|profile| of_another_store(profile, &arguments.store)) {
+        complain(&words);
+    }
+    folder::check(&arguments.out, &arguments.label())?;
     let leftovers = Leftovers::before_opening(&arguments.store)?;
     let result = run_cells(arguments, &cells, profile.as_ref());
     leftovers.remove();
@@ -119,9 +128,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -> Result<(), Failure> {
     let store = open(&arguments.store, &Options::default()).map_err(not_opened)?;
     arguments.agree(cells)?;
-    folder::check(&arguments.out, "bench")?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
-    let stop = on_interrupt()?;
+    let stop = on_interrupt_that_leaves(Some("the catalog glidepath-bench-... in the store"))?;
     let display = Display::new();
     let running = Running {
         store: &store,
@@ -145,8 +153,11 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
 
 fn show(display: &Display, Progress { done, all, cell, filled }: Progress<'_>) {
     let words = match filled {
-        None => format!("{}, {} entries, {} clients", cell.kind(), cell.rows, cell.writers),
-        Some(filled) => format!("filling: {filled} of {} entries", cell.rows),
+        None => {
+            let clients = counted(cell.writers.into(), "client");
+            format!("{}, {}, {clients}", cell.kind(), counted_entries(cell.rows))
+        }
+        Some(filled) => format!("filling: {filled} of {}", counted_entries(cell.rows)),
     };
     display.steps(done, all, "cells", &words);
 }
@@ -170,8 +181,21 @@ pub(crate) fn read_profile(name: &str) -> Result<Profile, Failure> {
     Profile::parse(&text.text).map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))
 }
 
+/// The warning about predictions with a profile that was measured on another store.
+fn of_another_store(profile: &Profile, url: &str) -> Option<String> {
+    let (store, _) = profile.title.split_once(", as measured ").filter(|_| profile.measured.is_some())?;
+    let bench = bare(url);
+    let is_another = store.trim_end_matches('/') != bench.trim_end_matches('/');
+    is_another.then(|| {
+        format!("warning: --profile is of another store ({store}): the predictions are of that one, and not of {bench}")
+    })
+}
+
 impl Arguments {
     fn cells(&self) -> Result<Vec<Cell>, Failure> {
+        if self.duration > LONGEST {
+            return Err(Failure::Mistake(format!("--duration {}: found; allowed: at most {LONGEST}", self.duration)));
+        }
         if self.processes && with_small_scheme(&self.store).starts_with("memory:") {
             let words = "memory: exists in one process only: leave --processes out, or give another store";
             return Err(Failure::Mistake(words.to_owned()));
@@ -210,13 +234,18 @@ impl Arguments {
         })
     }
 
+    /// What the folder of results is marked with.
+    fn label(&self) -> String {
+        folder::label_of_store("bench", &self.store)
+    }
+
     fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
         let store = bare(&self.store);
         let (date, machine, program) = (today(), machine(), program());
         let profile = self.profile.as_deref();
         let how = Measured { store: &store, date: &date, machine: &machine, program: &program, profile, planned };
         let page = page(&how, lines)?;
-        folder::claim(&self.out, "bench")?;
+        folder::claim(&self.out, &self.label())?;
         let path = |name: &str| self.out.join(name);
         write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
@@ -224,12 +253,15 @@ impl Arguments {
         if self.json {
             return print_json(&lines);
         }
-        print(&as_table(lines))?;
+        print(&as_table(lines, self.profile.is_some()))?;
         print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
     }
 }
 
-fn as_table(lines: &[Line]) -> String {
+/// The columns of the table that are not of predictions.
+const MEASURED: usize = 10;
+
+fn as_table(lines: &[Line], is_predicted: bool) -> String {
     let header = [
         "catalog",
         "entries",
@@ -244,10 +276,12 @@ fn as_table(lines: &[Line]) -> String {
         "predicted/s",
         "error",
     ];
+    let header = header.map(str::to_owned);
+    let columns = if is_predicted { header.len() } else { MEASURED };
     let row = |line: &Line| {
         let Figures { operations_per_s, p50_ms, p99_ms, errors, .. } = line.measured;
         let predicted = line.predicted.as_ref();
-        vec![
+        let mut row = vec![
             line.cell.kind(),
             line.cell.rows.to_string(),
             line.cell.writers.to_string(),
@@ -260,9 +294,11 @@ fn as_table(lines: &[Line]) -> String {
             format!("{:.3}", line.measured.processor_ms_per_operation),
             predicted.map_or("-".to_owned(), |figures| format!("{:.1}", figures.operations_per_s)),
             line.prediction_error.map_or("-".to_owned(), deviation_percent),
-        ]
+        ];
+        row.truncate(columns);
+        row
     };
-    let mut text = table(&header.map(str::to_owned), 1, lines.iter().map(row).collect());
+    let mut text = table(&header[..columns], 1, lines.iter().map(row).collect());
     text.push_str("\nRequests, KiB sent and CPU ms are per operation.");
     for words in lines.iter().filter_map(|line| line.first_error.as_ref()).take(1) {
         text.push_str(&format!("\nThe first error: {words}"));

@@ -14,9 +14,9 @@ use prediction::PredictionArguments;
 use crate::choice::one_of;
 use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
-use crate::interrupt::on_interrupt;
+use crate::interrupt::on_interrupt_that_leaves;
 use crate::origin::{machine, program, today};
-use crate::output::{complain, deviation_percent, print, print_json, table, three_digits};
+use crate::output::{complain, counted, deviation_percent, print, print_json, table, three_digits};
 use crate::progress::Display;
 use crate::whole;
 
@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// Leave the namespaces and tables on the server
     #[arg(long)]
     keep: bool,
-    /// The folder for results; those of an earlier run there are replaced
+    /// The folder for results; those of an earlier run on the same server are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/bench-server")]
     out: PathBuf,
     /// Print JSON
@@ -98,7 +98,7 @@ fn failure(error: ServedError) -> Failure {
 /// Runs the cells.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cells = arguments.cells()?;
-    folder::check(&arguments.out, "bench-server")?;
+    folder::check(&arguments.out, &folder::label_of_store("bench-server", &arguments.url))?;
     if !arguments.processes.is_empty() && processor_of(&arguments.processes).is_none() {
         let words =
             format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
@@ -110,10 +110,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut measuring = Measuring::begin(arguments.target()?).map_err(failure)?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
-    let stop = on_interrupt()?;
+    let leaves = !arguments.keep && arguments.url != RESPONDER;
+    let stop = on_interrupt_that_leaves(leaves.then_some("the namespaces bench_... on the server"))?;
     let mut lines = Vec::new();
     let ended = arguments.measure(&mut measuring, &cells, (world.as_ref(), stop), &mut lines);
-    if !arguments.keep && arguments.url != RESPONDER {
+    if leaves {
         // The measurement is what it is; the namespaces have a name by which they are found.
         match measuring.remove() {
             Ok(()) => complain(
@@ -224,7 +225,7 @@ impl Arguments {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let words = format!("{}, {} connections", cell.workload.name(), cell.connections);
+            let words = format!("{}, {}", cell.workload.name(), counted(cell.connections.into(), "connection"));
             display.steps(done, cells.len(), "cells", &words);
             let outcome = measuring.run(cell, stop).map_err(failure)?;
             let line = Line::new(*cell, &outcome);
@@ -243,7 +244,7 @@ impl Arguments {
         let (date, machine, program) = (today(), machine(), program());
         let how = Measured { server: &self.url, date: &date, machine: &machine, program: &program, planned };
         let page = page(&how, lines)?;
-        folder::claim(&self.out, "bench-server")?;
+        folder::claim(&self.out, &folder::label_of_store("bench-server", &self.url))?;
         let path = |name: &str| self.out.join(name);
         write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
@@ -316,7 +317,11 @@ fn as_table(lines: &[Line]) -> String {
     for line in lines.iter().filter(|line| line.busiest_client > 0.9) {
         let Cell { workload, connections, .. } = line.cell;
         let words = "a thread of the clients was busy all the time: they may be the limit";
-        text.push_str(&format!("\n{}, {connections} connections: {words} (--threads)", workload.name()));
+        text.push_str(&format!(
+            "\n{}, {}: {words} (--threads)",
+            workload.name(),
+            counted(connections.into(), "connection")
+        ));
     }
     for (words, count) in lines.iter().flat_map(|line| &line.errors).take(4) {
         text.push_str(&format!("\nNot acknowledged, {count} times: {words}"));

@@ -163,11 +163,17 @@ fn runs_nowhere(arguments: &Arguments) -> String {
 
 /// A scenario that ships with the program, or the file at this path if it looks like one.
 fn scenario(name: &str, arguments: &Arguments) -> Result<Scenario, Failure> {
+    let known = || LIBRARY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let text = if name.contains(std::path::is_separator) || Path::new(name).extension().is_some() {
-        let unreadable = |error| Failure::Mistake(format!("{name}: cannot read this scenario: {error}"));
+        let unreadable = |error| {
+            let words = format!(
+                "{name}: cannot read this scenario: {error}; those that ship with the program are in experiments/faults: {}",
+                known()
+            );
+            Failure::Mistake(words)
+        };
         std::fs::read_to_string(name).map_err(unreadable)?
     } else {
-        let known = || LIBRARY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let unknown = || {
             let known = known();
             Failure::Mistake(format!(

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::load_options::LoadOptions;
+use crate::origin::bare;
 
 /// Creates a folder and its parents. Returns the created ones, the deepest first.
 pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -25,6 +26,11 @@ const LABEL: &str = "made-by.txt";
 /// Whether the results of this experiment may go there: the same experiment may continue or replace its results;
 /// another one would mix with them, or replace them by a part.
 pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
+    if folder.is_file() {
+        let words =
+            format!("--out {}: this is a file; give a folder, which is made if it is not there", folder.display());
+        return Err(Failure::Mistake(words));
+    }
     let (path, wanted) = (folder.join(LABEL), label(experiment));
     match std::fs::read_to_string(&path) {
         Ok(found) if found != wanted => Err(Failure::Mistake(format!(
@@ -50,6 +56,11 @@ pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
 /// The command and the experiment, as in [`claim`], with the options that say what is simulated.
 pub(crate) fn label_of(command: &str, experiment: &str, quick: bool, load: &LoadOptions) -> String {
     format!("{command} {experiment}{}{}", if quick { " --quick" } else { "" }, load.words())
+}
+
+/// The command and the store or server, as in [`claim`]: the results of another one are not replaced.
+pub(crate) fn label_of_store(command: &str, url: &str) -> String {
+    format!("{command} {}", bare(url))
 }
 
 fn label(experiment: &str) -> String {

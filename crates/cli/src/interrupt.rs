@@ -10,11 +10,17 @@ static STOP: AtomicBool = AtomicBool::new(false);
 
 /// From now on, Ctrl-C sets the flag that is returned. To be called once.
 pub(crate) fn on_interrupt() -> Result<&'static AtomicBool, Failure> {
-    ctrlc::set_handler(|| {
+    on_interrupt_that_leaves(None)
+}
+
+/// The same in a command that leaves something behind if it ends at once.
+pub(crate) fn on_interrupt_that_leaves(what: Option<&'static str>) -> Result<&'static AtomicBool, Failure> {
+    ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        complain("\nStopping after the current work; press Ctrl-C again to stop at once.");
+        let left = what.map(|what| format!(", which leaves {what} behind")).unwrap_or_default();
+        complain(&format!("\nStopping after the current work; press Ctrl-C again to stop at once{left}."));
     })
     .map_err(|error| Failure::Failed(format!("cannot handle Ctrl-C: {error}")))?;
     Ok(&STOP)

@@ -31,6 +31,9 @@ use crate::threads::Threads;
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
+    /// Belongs to `glidepath knees`
+    #[arg(value_name = "EXPERIMENT", hide = true)]
+    experiment: Option<String>,
     #[command(flatten)]
     load: LoadOptions,
     /// The share that must succeed, such as 95% or 0.95
@@ -124,6 +127,13 @@ const MOST_BUDGET: Duration = Duration::from_secs(86_400);
 
 /// Finds and explains it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(experiment) = &arguments.experiment {
+        let words = format!(
+            "found \"{experiment}\"; `glidepath knee` takes one load, as options. `glidepath knees {experiment}` finds the \
+             knee at each point of an experiment or a file"
+        );
+        return Err(Failure::Mistake(words));
+    }
     let mut overrides = arguments.load.overrides()?;
     no_load(&overrides)?;
     let preset = overrides.preset.get_or_insert_with(|| DEFAULT_PRESET.to_owned()).clone();
@@ -194,12 +204,13 @@ fn search(
     let providers = Shelf::Providers.names().map(provider).collect::<Result<Vec<_>, Failure>>()?;
     let providers = (!no_what_if).then_some(&providers[..]);
     let display = Display::new();
-    let watch = |progress| display.searches(progress);
+    let watch = |progress| display.searches(progress, alternatives.map(|_| "part 1 of 2, the knee"));
+    let watch_measured = |progress| display.searches(progress, Some("part 2 of 2, what the measurement leaves open"));
     let part = |share: f64| KneeOptions { events: (options.events as f64 * share) as u64, ..options.clone() };
     let rest = if alternatives.is_some() { 1.0 - MEASUREMENT_SHARE } else { 1.0 };
     let found = knee::answer(point, &part(rest), providers, &watch).and_then(|answer| {
         let measured = alternatives.map(|alternatives| {
-            knee::with_measurement(point, &part(MEASUREMENT_SHARE), &answer.knee, alternatives, &watch)
+            knee::with_measurement(point, &part(MEASUREMENT_SHARE), &answer.knee, alternatives, &watch_measured)
         });
         let measurement = measured.transpose()?.flatten();
         let unmeasured = alternatives.filter(|_| measurement.is_none() && answer.knee.bound == Bound::Found);

@@ -74,7 +74,7 @@ enum Command {
     Txn(txn::Arguments),
     #[cfg(feature = "serve")]
     Serve(serve::Arguments),
-    /// Serve a catalog to clients of Iceberg REST (not in this program: build it with the feature serve)
+    /// Serve a catalog to clients of Iceberg REST and of Lance namespaces (not in this program: build it with the feature serve)
     #[cfg(not(feature = "serve"))]
     Serve(failure::Left),
     #[cfg(not(feature = "serve"))]

@@ -24,7 +24,7 @@ use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::print;
 use crate::progress::Display;
-use crate::whole::from_one;
+use crate::whole::{from_one, without_leading_zeros};
 
 mod compare;
 
@@ -78,7 +78,7 @@ struct Measure {
     /// The size of a guarded object, such as 100B or 4KiB
     #[arg(long, value_name = "SIZE")]
     body: Option<ByteSize>,
-    /// The folder for results; a complete measurement replaces those of an earlier run there
+    /// The folder for results; a complete measurement replaces an earlier one of the same store there
     #[arg(long, value_name = "FOLDER", default_value = "results/measure")]
     out: PathBuf,
     /// Do not ask before requests that cost money
@@ -98,7 +98,7 @@ impl Measure {
     fn run(&self) -> Result<(), Failure> {
         let url = self.store.as_deref().unwrap_or_default();
         let plan = self.plan()?;
-        folder::check(&self.out, "measure")?;
+        folder::check(&self.out, &folder::label_of_store("measure", url))?;
         let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
         let result = self.measure_url(url, &plan);
         if result.is_err() {
@@ -167,7 +167,7 @@ impl Measure {
     }
 
     fn write(&self, folder: &Path, found: &Found, run: &PlanResult, provenance: &Provenance) -> Result<(), Failure> {
-        folder::claim(folder, "measure")?;
+        folder::claim(folder, &folder::label_of_store("measure", store_name(provenance)))?;
         let path = |name: &str| folder.join(name);
         // Until all is written, files of two measurements must not pass for those of one.
         folder::remove(&[&path("profile.toml"), &path(ALTERNATIVES)])?;
@@ -305,7 +305,10 @@ fn roughly(time: Span) -> String {
 /// `1,2,4` or `1-16`.
 fn counts(text: &str) -> Result<Vec<u32>, Failure> {
     let wrong = || Failure::Mistake(format!("--writers: found \"{text}\"; allowed: counts such as 1,2,4,8 or 1-16"));
-    let number = |text: &str| u32::from_str(text.trim()).map_err(|_| wrong());
+    let number = |text: &str| {
+        without_leading_zeros(text.trim()).map_err(|words| Failure::Mistake(format!("--writers: {words}")))?;
+        u32::from_str(text.trim()).map_err(|_| wrong())
+    };
     if let Some((first, last)) = text.split_once('-') {
         let (first, last) = (number(first)?, number(last)?);
         return if first <= last && last <= 256 { Ok((first..=last).collect()) } else { Err(wrong()) };

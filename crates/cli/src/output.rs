@@ -109,6 +109,16 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
+/// For example "1 entry" and "2 entries".
+pub(crate) fn counted_entries(count: u64) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+}
+
+/// For example "1 run" and "2 runs".
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// An interval, with this format for each end.
 pub(crate) fn interval(ends: Option<[f64; 2]>, written: impl Fn(f64) -> String) -> String {
     ends.map_or_else(|| NONE.to_owned(), |[low, high]| format!("{} to {}", written(low), written(high)))

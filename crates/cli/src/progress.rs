@@ -73,9 +73,11 @@ impl Display {
         self.show(share, words);
     }
 
-    /// Progress of searches within a budget.
-    pub(crate) fn searches(&self, progress: knee::Progress) {
-        self.show(progress.events as f64 / progress.budget.max(1) as f64, || searches(progress));
+    /// Progress of searches within a budget, or within the part of it for this.
+    pub(crate) fn searches(&self, progress: knee::Progress, part: Option<&str>) {
+        let part = part.map(|part| format!("{part}: ")).unwrap_or_default();
+        let share = progress.events as f64 / progress.budget.max(1) as f64;
+        self.show(share, || format!("{part}{}", searches(progress)));
     }
 
     /// The remaining time at the speed so far.

@@ -1,4 +1,4 @@
-//! `glidepath serve`: a catalog server for clients of Iceberg.
+//! `glidepath serve`: a catalog server for clients of Iceberg and Lance.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,8 +18,9 @@ use glidepath_stores::{shown, with_small_scheme};
 
 use crate::choice::one_of;
 use crate::failure::{Failure, not_built};
+use crate::whole::between;
 
-/// Serve a catalog to clients of Iceberg REST
+/// Serve a catalog to clients of Iceberg REST and of Lance namespaces
 ///
 /// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix, or a key-value store
 /// (then --warehouse is needed). A catalog is created there if there is none. Any number of servers may serve one store;
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     added_latency: Span,
     /// Threads that run requests [default: the machine's cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, value_name = "N", value_parser = between::<u16>(1, 512))]
     threads: Option<u16>,
     #[command(flatten)]
     credentials: CredentialArguments,
@@ -136,10 +137,10 @@ struct LimitArguments {
     #[arg(long, default_value = "32KiB", value_name = "SIZE", value_parser = size("KiB", "8KiB", "1024KiB"))]
     most_headers: ByteSize,
     /// The most requests at once; further ones are answered 503 before they have any effect
-    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = between::<u32>(1, 1_000_000))]
     most_requests: u32,
     /// The most connections at once; further ones wait
-    #[arg(long, default_value_t = 8192, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 8192, value_name = "N", value_parser = between::<u32>(1, 1_000_000))]
     most_connections: u32,
     /// The time until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
@@ -186,7 +187,7 @@ where
 {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = if is_number { format!("{text}{unit}") } else { text.to_owned() };
-    let allowed = || format!("allowed: {least} to {most}");
+    let allowed = || format!("allowed: {least} to {most}; a number without a unit is {unit}");
     let found: T = text.parse().map_err(|error: ParseQuantityError| format!("{error}; {}", allowed()))?;
     let is_within = least.parse().is_ok_and(|least| found >= least) && most.parse().is_ok_and(|most| found <= most);
     if is_within { Ok(found) } else { Err(allowed()) }
@@ -215,9 +216,10 @@ fn bytes(size: ByteSize) -> usize {
 fn pair(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => {
-            Err(Failure::Mistake("--client-setting: found none with a key and a \"=\"; allowed: KEY=VALUE".to_owned()))
-        }
+        _ => Err(Failure::Mistake(
+            "--client-setting: found one without a key and a \"=\"; allowed: KEY=VALUE, such as s3.region=eu-central-1"
+                .to_owned(),
+        )),
     }
 }
 
@@ -318,6 +320,10 @@ impl Arguments {
                 let is_second = self.operations.operations_listen == Some(address);
                 let option = if is_second { "--operations-listen" } else { "--listen" };
                 Failure::Failed(format!("{option}: {error}"))
+            }
+            // It was made of the URL of the store.
+            StartError::Store(error @ glidepath_stores::OpenError::Warehouse { .. }) if self.warehouse.is_none() => {
+                Failure::Mistake(format!("{error}. The option for it is --warehouse URL"))
             }
             StartError::Store(
                 glidepath_stores::OpenError::Url { .. } | glidepath_stores::OpenError::Warehouse { .. },

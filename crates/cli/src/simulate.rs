@@ -19,7 +19,7 @@ use crate::folder;
 use crate::interrupt::on_interrupt;
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
-use crate::output::print;
+use crate::output::{counted, print};
 use crate::progress::Display;
 use crate::threads::Threads;
 
@@ -83,10 +83,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         write_all(&experiment, &results, &summary, folder)?;
         if !arguments.json {
             let seconds = began.elapsed().as_secs_f64();
-            let kept = if found > 0 { format!(" ({found} of them were kept from before)") } else { String::new() };
+            let kept = if found > 0 { format!(" ({found} of them kept from before)") } else { String::new() };
             print(&format!(
-                "{} runs{kept} in {seconds:.1} s; all results are in {}: open report.html there",
-                experiment.runs(),
+                "{}{kept} in {seconds:.1} s; all results are in {}: open report.html there",
+                counted(experiment.runs() as u64, "run"),
                 folder.display()
             ))?;
         }

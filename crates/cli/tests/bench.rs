@@ -89,14 +89,32 @@ fn a_table_is_for_people_and_so_is_the_report() {
 }
 
 #[test]
+fn results_of_another_store_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["--rows", "10", "--writers", "1", "--duration", "100ms", "--warm-up", "0s", "--out", "here"];
+    let run = |store: &str| {
+        let output = glidepath(&folder, &[&["bench", store], &load[..]].concat());
+        let words = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.code(), words)
+    };
+    let (code, words) = run("memory:");
+    assert!(code == Some(0) && words.contains("CPU ms") && !words.contains("predicted"), "{words}");
+    assert_eq!(run("memory:").0, Some(0));
+    let (code, words) = run(&url(&folder));
+    assert_eq!(code, Some(2), "{words}");
+    assert!(words.contains("here holds the results of `glidepath bench memory:`"), "{words}");
+}
+
+#[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 17] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
         (&["bench", &url, "--rows", "1k"], "1000,100000"),
+        (&["bench", &url, "--rows", "1,000"], "found 000; write 1000 without a comma"),
         (&["bench", &url, "--writers", "1-16"], "whole numbers"),
         (&["bench", &url, "--rows", "0", "--operation", "list"], "reads need at least one entry"),
         (&["bench", &url, "--protocol", "two-phase"], "append-log"),

@@ -205,7 +205,7 @@ fn bad_ends_are_told_apart() {
         ("rename STORE sales/orders sales/orders", 4, "exists"),
         ("set STORE ops a=b", 3, "there is no ops"),
         ("describe STORE ops", 3, "there is no ops"),
-        ("exists STORE sales --kind table", 3, "there is no table sales"),
+        ("exists STORE sales --kind table", 3, "there is no table sales; sales is a namespace"),
         ("list STORE sales/orders", 9, "is a table"),
         ("list STORE --version 9", 3, "0 to 2"),
         ("create-namespace STORE a//b", 2, "empty part"),

@@ -70,6 +70,30 @@ fn a_unit_that_is_none_is_answered_with_one_that_is() {
     ]);
 }
 
+/// A file or an experiment that this command does not take, or that is not there.
+#[test]
+fn what_was_meant_is_told() {
+    all_refused(&[
+        ("knee my.toml", &["found \"my.toml\"", "`glidepath knees my.toml`"]),
+        ("knee 4c", &["`glidepath knees 4c`"]),
+        ("simulate my.toml", &["my.toml: cannot read this experiment", "`glidepath experiments` lists"]),
+        ("simulate .", &["That is a folder"]),
+        ("check all --scenario my.toml", &["my.toml: cannot read this scenario", "experiments/faults"]),
+        ("txn begin kv+memory: --count -3", &["a whole number from 1 to 1000000"]),
+        ("bench memory: --duration 25h", &["--duration 25h", "at most 24h"]),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine.toml"), "preset = \"iceberg\"\n").unwrap();
+    let error = refused(glidepath(folder.path(), "knee --profile mine.toml"), 2);
+    assert!(error.contains("This file looks like an experiment"), "{error}");
+    let error = refused(glidepath(folder.path(), "measure memory: --quick --out mine.toml"), 2);
+    assert!(error.contains("--out mine.toml: this is a file; give a folder"), "{error}");
+    let place = format!("file://{}/cells", folder.path().display());
+    output(glidepath(folder.path(), &format!("catalog create kv+{place}")));
+    let error = refused(glidepath(folder.path(), &format!("catalog list {place}")), 3);
+    assert!(error.contains(&format!("it is a folder of cells: kv+{place}")), "{error}");
+}
+
 #[test]
 fn an_empty_value_is_named() {
     all_refused(&[

@@ -28,7 +28,7 @@ use glidepath_env::{
 use tokio::sync::{mpsc, oneshot};
 
 use folder::Folder;
-pub use folder::OpenError;
+pub use folder::{OpenError, is_folder_of_cells};
 use tables::Tables;
 use writer::{Broken, Commit, Outcome, Request, Write, Writer};
 

@@ -13,7 +13,7 @@ mod postgres;
 
 #[cfg(feature = "cassandra")]
 pub use cassandra::Cassandra;
-pub use embedded::{Embedded, EmbeddedOptions, OpenError};
+pub use embedded::{Embedded, EmbeddedOptions, OpenError, is_folder_of_cells};
 pub use memory::Memory;
 pub use open::{
     AnyKv, OpenUrlError, folder, is_missing, is_scheme, open, open_without_requests, shown, with_small_scheme,

@@ -91,8 +91,7 @@ impl Postgres {
         }
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("glidepath");
         config.connect_timeout(options.timeout);
-        let hosts: Vec<_> = config.get_hosts().iter().map(|host| format!("{host:?}")).collect();
-        let server = format!("PostgreSQL at {} {:?}", hosts.join(", "), config.get_ports());
+        let server = format!("PostgreSQL at {}", places(&config));
         let connections = Connections::new(config, server, options.connections, options.timeout);
         Ok(Self(Arc::new(Inner { connections, schema })))
     }
@@ -134,6 +133,26 @@ impl Postgres {
             Err(failure) => again(format!("the condition did not hold, and the cells could not be read: {failure}")),
         }
     }
+}
+
+/// The servers of an address, as HOST:PORT each.
+fn places(config: &Config) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for host in config.get_hosts() {
+        names.push(match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(folder) => folder.display().to_string(),
+        });
+    }
+    if names.is_empty() {
+        names.extend(config.get_hostaddrs().iter().map(ToString::to_string));
+    }
+    // One port is for all hosts; without any, each has the usual one.
+    let ports = config.get_ports();
+    let port = |place: usize| ports.get(place).or_else(|| ports.first()).copied().unwrap_or(5432);
+    let with_ports = names.iter().enumerate().map(|(place, name)| format!("{name}:{}", port(place)));
+    with_ports.collect::<Vec<_>>().join(", ")
 }
 
 /// The address without its schema, and the schema.

@@ -29,6 +29,9 @@ use sweep::{AxisPlan, File};
 /// The default preset.
 pub const DEFAULT_PRESET: &str = "iceberg";
 
+/// The title of what options describe, without an experiment.
+pub const ONE_LOAD: &str = "One load";
+
 /// What is to be run, with every point checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
@@ -122,7 +125,7 @@ impl Experiment {
     /// The first error, with its layer.
     pub fn of_preset(name: &str, overrides: &Overrides) -> Result<Self, ExperimentError> {
         let mut file = File::parse("the command line", "")?;
-        file.header.title = Some("One load".to_owned());
+        file.header.title = Some(ONE_LOAD.to_owned());
         file.header.preset = Some(name.to_owned());
         Self::plan(name, "the command line", file, overrides)
     }

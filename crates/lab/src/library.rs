@@ -68,12 +68,14 @@ pub enum LibraryError {
         cause: std::io::Error,
     },
     /// An invalid profile.
-    #[error("{origin}: {cause}")]
+    #[error("{origin}: {cause}{hint}")]
     Profile {
         /// Which.
         origin: String,
         /// The error in it.
         cause: ProfileError,
+        /// What the file seems to be instead, if that is known.
+        hint: &'static str,
     },
     /// The alternatives that a profile names cannot be used.
     #[error(
@@ -92,6 +94,9 @@ pub enum LibraryError {
 
 /// What to write instead of a name, if a file is meant.
 fn of_a_file(name: &str) -> String {
+    if Path::new(name).is_dir() {
+        return "That is a folder: name a file in it by its path".to_owned();
+    }
     match (Path::new(name).is_file(), Path::new(name).extension()) {
         (true, _) => format!("There is a file of this name: write ./{name}"),
         (false, None) => format!("Name a file by its path, such as ./{name}.toml"),
@@ -108,6 +113,9 @@ fn next_step(what: Shelf, cause: &std::io::Error) -> &'static str {
         (Shelf::Providers, std::io::ErrorKind::NotFound) => {
             ". `glidepath measure STORE` writes a profile, results/measure/profile.toml unless --out names another folder; \
              `glidepath providers` lists those that ship with the program"
+        }
+        (Shelf::Experiments, std::io::ErrorKind::NotFound) => {
+            "; `glidepath experiments` lists those that ship with the program"
         }
         _ => "",
     }
@@ -176,7 +184,24 @@ impl Shelf {
 /// There is none, or it is invalid.
 pub fn profile(name: &str) -> Result<Profile, LibraryError> {
     let found = Shelf::Providers.find(name)?;
-    Profile::parse(&found.text).map_err(|cause| LibraryError::Profile { origin: found.origin, cause })
+    Profile::parse(&found.text).map_err(|cause| {
+        let hint = hint_of(&found.text);
+        LibraryError::Profile { origin: found.origin, cause, hint }
+    })
+}
+
+/// What a file is that should be a profile and is none.
+fn hint_of(text: &str) -> &'static str {
+    let sections = ["preset", "sweep", "arrivals", "transaction", "tables"];
+    let is_experiment =
+        toml::from_str::<toml::Table>(text).is_ok_and(|file| sections.iter().any(|key| file.contains_key(*key)));
+    match is_experiment {
+        true => {
+            ". This file looks like an experiment, which `glidepath simulate` and `glidepath knees` take; a profile describes a \
+             store, and `glidepath measure` writes one"
+        }
+        false => "",
+    }
 }
 
 /// The alternatives to this profile, from the file that it names in its folder; `None` if it names none.

@@ -168,6 +168,18 @@ impl GroupSummary {
         self.fewest_commits.is_none_or(|count| count as f64 * (1.0 - share) >= FEWEST_ABOVE - 1e-6)
     }
 
+    /// The 95th percentile of the latency, if there are enough latencies for it.
+    #[must_use]
+    pub fn told_p95_s(&self) -> Option<Spread> {
+        self.latency_p95_s.filter(|_| self.tells(0.95))
+    }
+
+    /// The 99th percentile of the latency, if there are enough latencies for it.
+    #[must_use]
+    pub fn told_p99_s(&self) -> Option<Spread> {
+        self.latency_p99_s.filter(|_| self.tells(0.99))
+    }
+
     fn of(groups: &[&Group]) -> Self {
         let spread = |of: &dyn Fn(&Group) -> Option<f64>| Spread::of(groups.iter().filter_map(|group| of(group)));
         let latency = |of: fn(&Latency) -> f64| spread(&|group| group.latency.as_ref().map(of));

@@ -210,8 +210,8 @@ fn latencies(outcomes: &[FittedLatencies<'_>]) -> Table {
     Table {
         title: "Latency (ms)",
         note: "From request to answer, of successes and failures separately. Next to each percentile is the interval \
-               that contains it with 95 % confidence if samples are independent; none if fewer than three samples lie \
-               above it (of 3,000 for p99.9).",
+               that contains it with 95 % confidence if samples are independent. A percentile is left out if fewer than \
+               three samples can lie above it: p99.9 needs 3,000 samples.",
         head: vec!["operation", "writers", "outcome", "count", "mean", "median", "p95", "p99", "p99.9", "max"],
         rows: outcomes.iter().map(row).collect(),
     }

@@ -34,6 +34,15 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
 }
 
+impl Axis {
+    /// An axis that shows all values, and whose label says so if it is logarithmic.
+    #[must_use]
+    pub fn of(label: &str, logarithmic: bool) -> Self {
+        let suffix = if logarithmic { ", log scale" } else { "" };
+        Self { label: format!("{label}{suffix}"), logarithmic, range: None }
+    }
+}
+
 /// One line with its points.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Series {

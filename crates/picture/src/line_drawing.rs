@@ -10,7 +10,7 @@ use crate::heading::Heading;
 use crate::legend::{Legend, Place};
 use crate::line::{Axis, LineChart, LineStyle, Point, Rule, RuleAxis, Series};
 use crate::marks::{line, mark};
-use crate::palette::{FAINT_INK, INK, PAPER, series};
+use crate::palette::{FAINT_INK, PAPER, series};
 use crate::place::Placer;
 use crate::ruler::{Room, Ruler};
 use crate::sheet::{Drawn, Lettering, Sheet, stroke};
@@ -248,25 +248,30 @@ impl<'a> Layout<'a> {
 
     fn draw_notes(&self, sheet: &Sheet<'_>, placer: &mut Placer) -> Drawn {
         let edge = self.plot.grown(0.5);
-        let noted: Vec<(Spot, String)> = self
+        // In the colour of its line, so that it is seen which one it belongs to.
+        let noted: Vec<(Spot, String, RGBColor)> = self
             .chart
             .series
             .iter()
-            .flat_map(|lines| self.shown(lines))
-            .filter(|(spot, _)| edge.holds(*spot))
-            .filter_map(|(spot, point)| Some((spot, point.note.as_ref()?)))
-            .map(|(spot, words)| (spot, text::ellipsize(words, NOTE, false, 200.0)))
-            .filter(|(_, words)| !words.is_empty())
+            .enumerate()
+            .flat_map(|(index, lines)| {
+                let colour = series(slot(index, lines));
+                self.shown(lines).into_iter().map(move |(spot, point)| (spot, point, colour))
+            })
+            .filter(|(spot, ..)| edge.holds(*spot))
+            .filter_map(|(spot, point, colour)| Some((spot, point.note.as_ref()?, colour)))
+            .map(|(spot, words, colour)| (spot, text::ellipsize(words, NOTE, false, 200.0), colour))
+            .filter(|(_, words, _)| !words.is_empty())
             .take(MOST_NOTES)
             .collect();
-        for (spot, words) in noted {
+        for (spot, words, colour) in noted {
             let Some((frame, leader)) = placer.beside(spot, note_size(&words)) else {
                 continue;
             };
             if let Some(leader) = leader {
                 sheet.line(&leader, stroke(FAINT_INK.mix(0.8), 0.8))?;
             }
-            note(sheet, frame, &words, INK)?;
+            note(sheet, frame, &words, colour)?;
         }
         Ok(())
     }

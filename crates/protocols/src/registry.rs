@@ -61,6 +61,9 @@ pub trait Design: 'static {
     /// Whether versions carry the time at which they were written.
     const KEEPS_TIMES: bool = false;
 
+    /// Whether versions before the newest can be read, until a vacuum.
+    const KEEPS_OLD: bool = false;
+
     /// Whether each request of a group makes a version of its own.
     const VERSION_PER_REQUEST: bool = false;
 
@@ -172,6 +175,8 @@ pub struct Traits {
     pub versioned: bool,
     /// See [`Design::KEEPS_TIMES`].
     pub keeps_times: bool,
+    /// See [`Design::KEEPS_OLD`].
+    pub keeps_old: bool,
     /// See [`Design::LAYOUTS`].
     pub layouts: &'static [Layout],
 }
@@ -225,6 +230,7 @@ impl Visitor for TraitsOf {
             holds_metadata: D::HOLDS_METADATA,
             versioned: D::VERSIONED,
             keeps_times: D::KEEPS_TIMES,
+            keeps_old: D::KEEPS_OLD,
             layouts: D::LAYOUTS,
         }
     }

@@ -58,7 +58,9 @@ pub enum FileError {
     #[error("there is no file {0}")]
     NotFound(String),
     /// The location is not in the warehouse of this server, or not written as locations are.
-    #[error("{location:?} is outside of the warehouse {warehouse}: {why}")]
+    #[error(
+        "{location:?} is outside of the warehouse {warehouse}: {why} (all servers of one store need the same --warehouse)"
+    )]
     Outside {
         /// As given.
         location: String,

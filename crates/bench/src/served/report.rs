@@ -1,6 +1,6 @@
 //! The results of cells, for people.
 
-use glidepath_page::{Picture, ReportPage, Section, Table, digits, signed};
+use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits, signed};
 use glidepath_picture::{Axis, Chart, LineChart, PictureError, Point, Series};
 
 use super::cell::{Figures, Line, Workload};
@@ -45,7 +45,7 @@ pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<ReportPage, PictureErr
 }
 
 fn findings(lines: &[Line]) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found: Vec<String> = Workload::ALL.into_iter().filter_map(|workload| highest(workload, lines)).collect();
     let (mut acknowledged, mut wrong) = (0, 0);
     for checked in lines.iter().filter_map(|line| line.checked.as_ref()) {
         acknowledged += checked.acknowledged;
@@ -67,6 +67,14 @@ fn findings(lines: &[Line]) -> Vec<String> {
         found.push(format!("Not acknowledged most often ({count} times): {words}"));
     }
     found
+}
+
+/// The sentence about the highest rate of a workload, if it was run.
+fn highest(workload: Workload, lines: &[Line]) -> Option<String> {
+    let of = lines.iter().filter(|line| line.cell.workload == workload && line.figures.per_s > 0.0);
+    let most = of.max_by(|a, b| a.figures.per_s.total_cmp(&b.figures.per_s))?;
+    let (rate, clients) = (digits(most.figures.per_s), counted(most.cell.connections, "connection"));
+    Some(format!("Highest rate of {}: {rate} a second, with {clients}.", workload.name()))
 }
 
 fn table(lines: &[Line]) -> Table {
@@ -135,11 +143,10 @@ fn picture(lines: &[Line]) -> Option<Result<Picture, PictureError>> {
     if series.is_empty() {
         return None;
     }
-    let axis = |label: &str| Axis { label: label.to_owned(), logarithmic: true, ..Axis::default() };
     let chart = LineChart {
         title: "Requests against connections".to_owned(),
-        x: axis("Connections"),
-        y: axis("Acknowledged per second"),
+        x: Axis::of("Connections", true),
+        y: Axis::of("Acknowledged per second", true),
         series,
         ..LineChart::default()
     };

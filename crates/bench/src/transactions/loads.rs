@@ -27,6 +27,9 @@ const PARALLEL: usize = 16;
 
 pub(super) async fn loads(context: &Context<'_>, add: &mut impl FnMut(Line)) -> Result<(), TxnBenchError> {
     for (rows, columns) in SHAPES {
+        if context.stopped() {
+            return Ok(());
+        }
         let table = context.table(&format!("load{rows}"))?;
         let cells = prepare(context.store, &table, rows, columns).await?;
         for readers in READERS {

@@ -101,16 +101,12 @@ fn puts(lines: &[Line]) -> Result<Picture, PictureError> {
             }
         }
     }
-    let axis = |label: &str| Axis { label: label.to_owned(), logarithmic: true, range: None };
     let chart = LineChart {
         title: "Transactions that end, each by a call of its own".to_owned(),
-        x: axis("clients"),
-        y: axis("per second"),
+        x: Axis::of("clients", true),
+        y: Axis::of("per second", true),
         series,
         ..LineChart::default()
     };
-    Picture::of(
-        "Both axes are logarithmic. Each client sends its next call when the last one is answered.",
-        &Chart::LineChart(chart),
-    )
+    Picture::of("Each client sends its next call when the last one is answered.", &Chart::LineChart(chart))
 }

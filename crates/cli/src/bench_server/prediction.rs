@@ -10,6 +10,7 @@ use glidepath_protocols::registry::Protocol;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
+use crate::whole::between;
 
 /// The seed of predictions.
 const SEED: u64 = 1;
@@ -25,7 +26,7 @@ pub(super) struct PredictionArguments {
     #[arg(long, default_value = "manifest-chain", value_parser = one_of(Protocol::ALL, Protocol::name), requires = "profile")]
     protocol: Protocol,
     /// How many servers are simulated; each request goes to the next one
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "profile")]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = between::<u32>(1, 64), requires = "profile")]
     servers: u32,
     /// What is added to each request of the simulated server to its store, as by `glidepath serve --added-latency`
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
@@ -35,7 +36,7 @@ pub(super) struct PredictionArguments {
     costs: Option<PathBuf>,
     /// Of the simulated server, as of `glidepath serve`: milliseconds that others' commits wait at most for the next try of
     /// an overwrite that conflicted
-    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = clap::value_parser!(u32).range(0..=60_000), requires = "profile")]
+    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = between::<u32>(0, 60_000), requires = "profile")]
     overwrite_priority: u32,
     /// Of simulated overwrites: how long each try works between the load of the table and its commit
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]

@@ -3,7 +3,7 @@
 use clap::Args;
 use glidepath_model::{Version, visible};
 use glidepath_protocols::registry::AnyCatalog;
-use glidepath_protocols::upkeep::{Finding, Report};
+use glidepath_protocols::upkeep::{Finding, Report, Severity};
 use glidepath_stores::LiveEnv;
 use serde_json::{Value, json};
 
@@ -71,6 +71,17 @@ fn as_json(report: &Report, versioned: bool) -> Value {
     shown
 }
 
+/// Whether all that is damaged belongs to versions before the newest. A finding such as `hint-ahead` says that versions
+/// after the newest may be lost, and one such as `broken-chain` that another program wrote here.
+fn only_history(report: &Report) -> bool {
+    let old = ["undecodable-version", "other-version", "gap", "missing-object", "damaged-page"];
+    let is_old = |finding: &Finding| {
+        old.contains(&finding.trouble) && finding.version.is_some_and(|version| version < report.newest)
+    };
+    let mut damage = report.findings.iter().filter(|finding| finding.severity <= Severity::Unread);
+    report.more_findings == 0 && damage.all(is_old)
+}
+
 fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
     let mut lines = Vec::new();
     for finding in &report.findings {
@@ -107,9 +118,12 @@ fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
         ),
         (true, Some(whole)) if whole < report.newest => format!(
             "the newest version that can be read whole is {}: `glidepath catalog list STORE --recursive --version {}` \
-             shows it",
+             shows it; of the newer ones, what is named above is lost",
             whole.0, whole.0
         ),
+        (true, Some(_)) if only_history(report) => {
+            format!("the newest version, {}, is whole; only history is lost: what is named above", report.newest.0)
+        }
         (true, Some(_)) => "all entries of the newest version can be read".to_owned(),
         (true, None) => "there is no version that can be read whole".to_owned(),
     });

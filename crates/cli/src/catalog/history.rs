@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::place::Site;
 use super::{Common, show};
 use crate::failure::Failure;
+use crate::output::counted_entries;
 use crate::whole::{from_one, from_zero};
 
 /// Print versions, newest first: time, commit and what changed; --json prints one object a line
@@ -88,7 +89,7 @@ impl Arguments {
             return Ok(());
         }
         let time = facts.written_ms.map(|written| format!("  {}", show::time(written))).unwrap_or_default();
-        let entries = facts.entries.map(|entries| format!("  {entries} entries")).unwrap_or_default();
+        let entries = facts.entries.map(|entries| format!("  {}", counted_entries(entries))).unwrap_or_default();
         writeln!(output, "version {}{time}  commit {commit}{entries}", number.0)?;
         if let Some((was, is)) = vacuumed {
             writeln!(output, "  vacuum: oldest kept version {} -> {}", was.0, is.0)?;

@@ -208,6 +208,7 @@ impl Exists {
         let at = site.at(self.version)?;
         let entry = site.read_at(&at, site.catalog.entry(&at, &self.name))?;
         let wanted = |entry: &Entry| self.kind.is_none_or(|kind| Kind::from(kind) == entry.kind);
+        let other = entry.as_ref().map(|entry| entry.kind);
         let found = entry.filter(wanted);
         let told = if self.common.json {
             let kind = found.as_ref().map(|entry| show::kind(entry.kind));
@@ -219,7 +220,8 @@ impl Exists {
             (Some(_), _) => told,
             (None, None) => Err(not_found(&self.name).after(told)),
             (None, Some(kind)) => {
-                let words = format!("there is no {} {}", show::kind(kind.into()), self.name);
+                let is = other.map(|other| format!("; {} is a {}", self.name, show::kind(other))).unwrap_or_default();
+                let words = format!("there is no {} {}{is}", show::kind(kind.into()), self.name);
                 Err(Failure::Coded(code::NOT_FOUND, words).after(told))
             }
         }

@@ -45,6 +45,10 @@ impl Opened {
         if is_there(url).map_err(not_opened)? == Some(false) {
             return Err(told(&LoadError::NotFound, &shown(url)));
         }
+        if is_of_cells(url) {
+            let words = format!("{}: it is a folder of cells: kv+{}", shown(url), shown(url));
+            return Err(Failure::Coded(code::NOT_FOUND, words));
+        }
         Self::of(url)
     }
 
@@ -172,9 +176,9 @@ impl Site {
         if protocol.traits().versioned {
             return Ok(());
         }
-        let others = Protocol::which(|traits| traits.versioned);
+        let others = Protocol::which(|traits| traits.keeps_old);
         let words = format!(
-            "{what}: a catalog of {} has no versions, only its current state ({others} keeps versions)",
+            "{what}: a catalog of {} has no versions, only its current state ({others} keeps old versions)",
             protocol.name()
         );
         Err(Failure::Mistake(words))
@@ -206,6 +210,12 @@ fn told(error: &LoadError, place: &str) -> Failure {
             Failure::Failed(format!("{error}\n`glidepath catalog fsck STORE` checks the whole catalog"))
         }
     }
+}
+
+/// Whether this is the URL of a folder of objects, and the folder is a key-value store's.
+fn is_of_cells(url: &str) -> bool {
+    let folder = glidepath_kv::folder(&format!("kv+{url}")).ok().flatten();
+    url.starts_with("file:") && folder.is_some_and(|folder| glidepath_kv::is_folder_of_cells(&folder))
 }
 
 /// The message of a failure after which nothing was done: the store is busy, or something else is wrong.

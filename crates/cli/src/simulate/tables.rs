@@ -84,9 +84,7 @@ fn kinds(summary: &RunSummary) -> impl Iterator<Item = (&'static str, &GroupSumm
 }
 
 fn latencies(group: &GroupSummary) -> [String; 4] {
-    let [p95, p99] = [(0.95, group.latency_p95_s), (0.99, group.latency_p99_s)]
-        .map(|(share, latency)| latency.filter(|_| group.tells(share)));
-    [group.latency_mean_s, group.latency_p50_s, p95, p99].map(seconds)
+    [group.latency_mean_s, group.latency_p50_s, group.told_p95_s(), group.told_p99_s()].map(seconds)
 }
 
 /// All points, or the knees if there are many.
@@ -117,8 +115,7 @@ pub(super) fn all_points(experiment: &Experiment, summary: &RunSummary) -> Strin
                     [percent(group.success), seconds(group.latency_mean_s)]
                 }));
                 row.extend(slow.map_or([NONE; 3].map(str::to_owned), |group| {
-                    let p99 = group.latency_p99_s.filter(|_| group.tells(0.99));
-                    [percent(group.success), seconds(group.latency_mean_s), seconds(p99)]
+                    [percent(group.success), seconds(group.latency_mean_s), seconds(group.told_p99_s())]
                 }));
             }
             row

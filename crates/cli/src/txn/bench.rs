@@ -15,7 +15,7 @@ use super::place;
 use crate::choice::one_of;
 use crate::failure::Failure;
 use crate::folder::{self, unwritable, write};
-use crate::interrupt::on_interrupt;
+use crate::interrupt::on_interrupt_that_leaves;
 use crate::origin::{bare, machine, program, today};
 use crate::output::{complain, print, print_json, table, three_digits};
 use crate::progress::Display;
@@ -47,7 +47,7 @@ pub(super) struct Bench {
     /// The number of entries of which the size on disk is measured, at least 50000
     #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = whole::from_one::<u64>)]
     entries: u64,
-    /// The folder for results; those of an earlier run there are replaced
+    /// The folder for results; those of an earlier run on the same store are replaced
     #[arg(long, value_name = "FOLDER", default_value = "results/txn-bench")]
     out: PathBuf,
     /// Print JSON
@@ -71,10 +71,10 @@ impl Bench {
                 format!("--entries {}: give at least {LEAST_ENTRIES}: fewer are not yet where they stay", self.entries);
             return Err(Failure::Mistake(words));
         }
-        folder::check(&self.out, "txn bench")?;
+        folder::check(&self.out, &folder::label_of_store("txn bench", &self.store))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-        let stop = on_interrupt()?;
+        let stop = on_interrupt_that_leaves(self.leaves()?)?;
         let lines = match glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))? {
             None => {
                 let store = runtime.block_on(glidepath_kv::open(&self.store)).map_err(|error| place::open(&error))?;
@@ -94,24 +94,34 @@ impl Bench {
         if lines.is_empty() {
             return Err(Failure::Interrupted("stopped; nothing is measured".to_owned()));
         }
-        self.write(&lines)?;
+        let stopped = stop
+            .load(Ordering::Relaxed)
+            .then(|| format!("stopped; {} of {} runs are measured", lines.len(), self.plan().lines()));
+        self.write(&lines, stopped.as_deref())?;
         if let Some(failure) = failed_calls(&lines) {
             return Err(failure);
         }
-        match stop.load(Ordering::Relaxed) {
-            true => Err(Failure::Interrupted("stopped; what was measured is kept".to_owned())),
-            false => Ok(()),
-        }
+        stopped.map_or(Ok(()), |words| Err(Failure::Interrupted(words)))
     }
 
-    fn measure(&self, store: &AnyKv, scratch: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Line>, Failure> {
-        let plan = Plan {
+    /// What stays in the store if the program ends at once.
+    fn leaves(&self) -> Result<Option<&'static str>, Failure> {
+        let is_on_disk = glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))?.is_some();
+        Ok(is_on_disk.then_some("a folder glidepath-txn-bench-... in the store's folder"))
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
             parts: self.part.clone(),
             clients: self.clients.clone(),
             rows: self.rows.clone(),
             duration: self.duration,
             entries: self.entries,
-        };
+        }
+    }
+
+    fn measure(&self, store: &AnyKv, scratch: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Line>, Failure> {
+        let plan = self.plan();
         let display = Display::new();
         let done = std::cell::Cell::new(0);
         let progress = |line: &Line, all: usize| {
@@ -121,10 +131,12 @@ impl Bench {
         run(store, &plan, scratch, stop, &progress).map_err(|error| Failure::Failed(error.to_string()))
     }
 
-    fn write(&self, lines: &[Line]) -> Result<(), Failure> {
-        let facts = format!("{}; {}; {}; {}.", bare(&self.store), today(), machine(), program());
+    fn write(&self, lines: &[Line], stopped: Option<&str>) -> Result<(), Failure> {
+        let mut facts = format!("{}; {}; {}; {}", bare(&self.store), today(), machine(), program());
+        facts.extend(stopped.map(|words| format!("; {words}")));
+        facts.push('.');
         let page = page(&facts, lines)?;
-        folder::claim(&self.out, "txn bench")?;
+        folder::claim(&self.out, &folder::label_of_store("txn bench", &self.store))?;
         let path = |name: &str| self.out.join(name);
         write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;

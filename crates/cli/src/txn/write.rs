@@ -15,6 +15,7 @@ use super::place::{self, Opened, Site, object, otherwise, words};
 use super::{Common, timestamp};
 use crate::failure::{Failure, code, done};
 use crate::output::{print, print_json};
+use crate::whole::between;
 
 /// The most rows of a partition: a scan looks at all of them, whether they are there or not.
 const MOST_ROWS: u64 = 65_536;
@@ -29,7 +30,7 @@ pub(super) struct Encoded {
     #[arg(long, value_name = "TIMESTAMPS", default_value_t = Partitioning::default().quantum)]
     quantum: u64,
     /// Rows over which the timestamps of a partition are spread
-    #[arg(long, value_name = "ROWS", default_value_t = Partitioning::default().rows, value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS))]
+    #[arg(long, value_name = "ROWS", default_value_t = Partitioning::default().rows, value_parser = between::<u64>(1, MOST_ROWS))]
     rows: u64,
     /// The table in the store [default: the service and the encoding, such as main_tickets]
     #[arg(long, value_name = "TABLE", value_parser = table)]
@@ -126,7 +127,7 @@ pub(super) struct Begin {
     #[command(flatten)]
     common: Common,
     /// How many
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = between::<u64>(1, 1_000_000))]
     count: u64,
 }
 

@@ -26,6 +26,12 @@ const CURRENT: &str = "current";
 const NAME: &str = "glidepath cells";
 const VERSION: u32 = 1;
 
+/// Whether a folder is that of a store of cells, of any version.
+#[must_use]
+pub fn is_folder_of_cells(folder: &Path) -> bool {
+    std::fs::read_to_string(folder.join("format")).is_ok_and(|format| format.starts_with(NAME))
+}
+
 /// Why a folder was not opened. Nothing of it was changed, unless it was new.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

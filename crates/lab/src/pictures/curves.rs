@@ -59,12 +59,12 @@ fn percentiles(view: &View<'_>, load: usize, slice: &Slice) -> Option<Picture> {
                 "in per cent: success where it is below 99.5 %".to_owned(),
                 seeds_words(view.seeds),
             ]),
-            x: throughput_axis(),
+            x: throughput_axis(false),
             y: latency_axis("Commit latency (s)"),
             series: vec![
                 line("P50", points(|of| of.latency_p50_s, false), LineStyle::Solid),
-                line("P95", points(|of| of.latency_p95_s, false), LineStyle::Dashed),
-                line("P99", points(|of| of.latency_p99_s, true), LineStyle::Dotted),
+                line("P95", points(GroupSummary::told_p95_s, false), LineStyle::Dashed),
+                line("P99", points(GroupSummary::told_p99_s, true), LineStyle::Dotted),
             ],
             rules: knee.iter().map(knee_rule).collect(),
         }
@@ -98,7 +98,7 @@ fn overlay(view: &View<'_>, load: usize, lines: usize, slice: &Slice) -> Option<
             "in per cent: success where it first falls below 95 %".to_owned(),
             seeds_words(view.seeds),
         ]),
-        x: Ruled { logarithmic: true, ..throughput_axis() },
+        x: throughput_axis(true),
         y: latency_axis("Mean commit latency (s)"),
         series: cells
             .iter()
@@ -165,12 +165,12 @@ fn knee_rule(knee: &Knee<'_, '_>) -> Rule {
     Rule { at: throughput, axis: RuleAxis::X, label: format!("usable: {sign}{}/s", short(throughput)) }
 }
 
-pub(super) fn throughput_axis() -> Ruled {
-    Ruled { label: "Throughput (commits/s)".to_owned(), ..Ruled::default() }
+pub(super) fn throughput_axis(logarithmic: bool) -> Ruled {
+    Ruled::of("Throughput (commits/s)", logarithmic)
 }
 
 pub(super) fn latency_axis(label: &str) -> Ruled {
-    Ruled { label: label.to_owned(), logarithmic: true, range: None }
+    Ruled::of(label, true)
 }
 
 /// The chart with room above its lines, so that notes are placed there and not between lines.

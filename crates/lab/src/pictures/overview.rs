@@ -54,7 +54,7 @@ const P99: Panel = Panel {
     who: Who::All,
     label: "P99 commit latency (s)",
     unit: Unit::Seconds,
-    of: |of| of.latency_p99_s,
+    of: GroupSummary::told_p99_s,
 };
 
 fn panels(kinds: &[Who], named: bool) -> Vec<Panel> {
@@ -163,10 +163,9 @@ impl Drawing<'_> {
         LineChart {
             title: panel.title.to_owned(),
             subtitle: None,
-            x: Ruled {
-                label: if is_load { "Load (transactions/s)".to_owned() } else { axis.label() },
-                logarithmic: is_load || positive,
-                range: None,
+            x: match is_load {
+                true => Ruled::of("Load (transactions/s)", true),
+                false => Ruled::of(&axis.label(), positive),
             },
             y: match panel.unit {
                 Unit::PerCent => Ruled { label: panel.label.to_owned(), range: Some((0.0, 105.0)), logarithmic: false },

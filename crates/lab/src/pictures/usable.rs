@@ -122,8 +122,8 @@ impl<T> Drawing<'_, T> {
         LineChart {
             title: title.to_owned(),
             subtitle: note([words.to_owned(), (self.subtitle)(&view.along(slice, Some(roles.x)))]),
-            x: Ruled { label: axis.label(), logarithmic, range: None },
-            y: Ruled { label: "Usable throughput (commits/s)".to_owned(), logarithmic: true, range: None },
+            x: Ruled::of(&axis.label(), logarithmic),
+            y: Ruled::of("Usable throughput (commits/s)", true),
             series,
             rules: Vec::new(),
         }

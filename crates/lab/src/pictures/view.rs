@@ -21,6 +21,8 @@ pub(crate) struct Value {
 pub(crate) struct Axis {
     pub(crate) key: String,
     pub(crate) values: Vec<Value>,
+    /// The load of an experiment that has bursts: it is that outside them.
+    pub(crate) outside_bursts: bool,
 }
 
 /// The kind of transactions.
@@ -105,7 +107,8 @@ impl Axis {
 
     pub(crate) fn label(&self) -> String {
         let times = self.values.iter().all(|value| matches!(value.size, Size::Time(_)));
-        words::axis_label(&self.key, times)
+        let label = words::axis_label(&self.key, times);
+        if self.outside_bursts { format!("{label}, outside bursts") } else { label }
     }
 
     /// Values as labels of the axis.
@@ -168,12 +171,13 @@ fn ordered(mut values: Vec<Value>) -> Vec<Value> {
 /// The axes of an experiment with two values or more, in the order of a view.
 fn axes(experiment: &Experiment) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
+    let bursts = experiment.points.iter().any(|planned| planned.point.config.arrivals.burst.is_some());
     for (key, text) in experiment.points.iter().flat_map(|point| &point.coordinates) {
         let value = Value { text: text.clone(), size: Size::of(text) };
         match axes.iter_mut().find(|axis| axis.key == *key) {
             Some(axis) if axis.values.contains(&value) => {}
             Some(axis) => axis.values.push(value),
-            None => axes.push(Axis { key: key.clone(), values: vec![value] }),
+            None => axes.push(Axis { key: key.clone(), values: vec![value], outside_bursts: bursts && key == LOAD }),
         }
     }
     axes.retain(|axis| axis.values.len() > 1);
@@ -318,7 +322,7 @@ impl Slice {
     /// Its fixed values as a part of a file's name; empty if there are none.
     pub(crate) fn stem<T>(&self, view: &View<'_, T>) -> String {
         let part = |&axis: &usize| {
-            let Axis { key, values } = &view.axes[axis];
+            let Axis { key, values, .. } = &view.axes[axis];
             format!("--{}-{}", words::slug(&key.replace('.', "-")), words::slug(&values[self.place[axis]].text))
         };
         self.fixed.iter().map(part).collect()

@@ -66,7 +66,7 @@ fn of_knees(view: &View<'_>) -> Vec<String> {
     if let Some((slice, least)) = knees.iter().min_by(by_throughput).filter(|_| knees.len() > 1)
         && let Some(words) = at(slice)
     {
-        sentences.push(format!("The lowest is {} ({words}).", significant(throughput(least))));
+        sentences.push(format!("The lowest sustained rate is {} ({words}).", significant(throughput(least))));
     }
     let (all, none) = (slices.len(), slices.len() - knees.len());
     if none > 0 {
@@ -149,6 +149,11 @@ fn knee_table(view: &View<'_>) -> Markup {
     let axes = view.axes_without(view.load().as_slice());
     let kinds = View::kinds(view.cells());
     let slices = slices(view);
+    // It decides where there are any.
+    let success = match kinds.contains(&Who::ValidatedOverwrite) {
+        true => "Success of validated overwrites (%)",
+        false => "Success (%)",
+    };
     let table = html! {
         div.scroll tabindex="0" {
             table.sortable {
@@ -157,7 +162,7 @@ fn knee_table(view: &View<'_>) -> Markup {
                     @for &axis in &axes { th scope="col" { (view.axes[axis].label()) } }
                     th scope="col" { "Usable (commits/s)" }
                     @if let Some(load) = view.load() { th scope="col" { (view.axes[load].label()) } }
-                    th scope="col" { "Success (%)" }
+                    th scope="col" { (success) }
                     @for who in &kinds { th scope="col" { "Mean latency of " (who.noun()) } }
                     th scope="col" { "Not ended (%)" }
                 } }

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::gallery::Gallery;
 use super::{REPORT, ReportError, configuration, counted};
 use crate::config::MODEL_VERSION;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, ONE_LOAD};
 use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
 use crate::pictures::{Drawn, View, percent, plain, seconds, significant};
 use crate::schema::Provenance;
@@ -39,7 +39,10 @@ pub fn knees_page(
     provenance: &Provenance,
 ) -> String {
     let view = View::of(experiment, knees);
-    let title = format!("Knees: {}", experiment.title);
+    let title = match experiment.title.as_str() {
+        ONE_LOAD => "The knee at each point".to_owned(),
+        title => format!("{title}: the knee at each point"),
+    };
     let facts = html! {
         p.facts {
             "Experiment " strong { (experiment.name) } ", without its loads: " (counted(knees.len(), "knee"))
@@ -69,7 +72,7 @@ fn findings(view: &View<'_, Knee>) -> Markup {
         places.collect::<Vec<_>>().join(", ")
     };
     let mut sentences = Vec::new();
-    let ends = [("The highest knee", found().max_by(by_rate)), ("The lowest", found().min_by(by_rate))];
+    let ends = [("The highest knee", found().max_by(by_rate)), ("The lowest knee", found().min_by(by_rate))];
     for (what, cell) in ends.into_iter().take(view.cells().count()) {
         let Some(cell) = cell else { continue };
         let place = Some(words(cell)).filter(|words| !words.is_empty()).map(|words| format!(" ({words})"));

@@ -16,7 +16,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
             h2 { "Results" }
             p {
                 "A row for each point; means over seeds, of the window. A click on a heading sorts by that column. FA: \
-                 fast appends, VO: validated overwrites. A dash: no transaction of this kind committed."
+                 fast appends, VO: validated overwrites. A dash: none committed, or too few for this percentile."
             }
             details open[count <= 100] {
                 summary { (super::counted(count, "point")) }
@@ -71,8 +71,8 @@ fn of_kind(group: Option<&GroupSummary>) -> Markup {
         (number(of(|group| group.success), &percent))
         (number(of(|group| group.latency_mean_s), &significant))
         (number(of(|group| group.latency_p50_s), &significant))
-        (number(of(|group| group.latency_p95_s), &significant))
-        (number(of(|group| group.latency_p99_s), &significant))
+        (number(group.and_then(GroupSummary::told_p95_s), &significant))
+        (number(group.and_then(GroupSummary::told_p99_s), &significant))
         (number(of(|group| group.retries_mean), &significant))
     }
 }

@@ -51,7 +51,7 @@ fn failures(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
         caption,
         &Chart::LineChart(LineChart {
             title: "Failure rate against writers".into(),
-            x: Axis { label: "Writers on one object".into(), logarithmic: counts.len() > 1, ..Axis::default() },
+            x: Axis::of("Writers on one object", counts.len() > 1),
             y: Axis { label: "Failed attempts (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series,
             ..LineChart::default()
@@ -70,8 +70,8 @@ fn growth(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
         "Latency of successes: the median, and from the 5th to the 95th percentile.",
         &Chart::LineChart(LineChart {
             title: "Latency of successes against writers".into(),
-            x: Axis { label: "Writers on one object".into(), logarithmic: several, ..Axis::default() },
-            y: Axis { label: "Latency (ms)".into(), logarithmic: true, ..Axis::default() },
+            x: Axis::of("Writers on one object", several),
+            y: Axis::of("Latency (ms)", true),
             series,
             ..LineChart::default()
         }),

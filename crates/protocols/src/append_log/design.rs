@@ -19,6 +19,7 @@ impl Design for Log {
     const NAME: &'static str = "append-log";
     const TRACES: &'static [&'static str] = &["log/checkpoint/", "log/log/", "log/head"];
     const APPENDS: bool = true;
+    const KEEPS_OLD: bool = true;
     const VERSION_PER_REQUEST: bool = true;
 
     type Snapshot = Snapshot;

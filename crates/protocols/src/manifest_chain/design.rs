@@ -22,6 +22,7 @@ impl Design for Chain {
     const TRACES: &'static [&'static str] = &["versions/", "packs/", "hint"];
     const TELLS_OWN_VERSION: bool = true;
     const KEEPS_TIMES: bool = true;
+    const KEEPS_OLD: bool = true;
     const LAYOUTS: &'static [Layout] = &[Layout::Paged, Layout::Whole];
 
     type Snapshot = Snapshot;

@@ -175,7 +175,7 @@ async fn readable_waiting(app: &App, asker: &Asker) -> Result<Vec<Waiting>, Serv
 fn waits(waiting: &[Waiting], reads_all: bool) -> Markup {
     html! {
         section {
-            h2 { "Who waits" }
+            h2 { "Tables with waiting commits" }
             @if waiting.is_empty() { p.none { "No commit waits for a table." } }
             @else {
                 table.counts {

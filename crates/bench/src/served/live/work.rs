@@ -42,6 +42,7 @@ pub(super) fn meaning(
             samples.note(format!("the connection broke: {words}"), 1);
             return Ok(Meaning::Unknown);
         }
+        Err(ServedError::Unreachable(words)) => return Err(ServedError::Unreachable(words.clone())),
         Err(error) => return Err(ServedError::Unreachable(error.to_string())),
     };
     done.received_bytes += answer.bytes;
