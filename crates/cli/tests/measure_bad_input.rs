@@ -205,12 +205,17 @@ fn an_interrupt_keeps_what_was_measured() {
 #[test]
 fn an_interrupt_does_not_replace_a_complete_measurement() {
     let folder = tempfile::tempdir().unwrap();
-    let asked = ["measure", "sim:s3-express", "--quick", "--trials", "1", "--writers", "1,2", "--operations", "cas"];
+    // Of the same store: one of another store is refused.
+    let url = format!("file://{}?durability=none", folder.path().join("store").display());
+    let asked = ["measure", &url, "--quick", "--trials", "1", "--writers", "1,2", "--operations", "cas"];
     let made = program().args(asked).args(["--out", "m"]).current_dir(folder.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let alternatives = folder.path().join("m/profile-alternatives.toml");
     let all = || ["m/report.md", "m/profile.toml"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
     let before = all();
+    let other =
+        program().args(["measure", "sim:s3-express", "--out", "m"]).current_dir(folder.path()).output().unwrap();
+    says(&refused(other, 2), &["m holds the results of `glidepath measure file://", "give another --out"]);
     interrupted(&folder, true);
     assert!(all() == before && alternatives.exists());
 }

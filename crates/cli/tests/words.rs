@@ -78,6 +78,7 @@ fn what_was_meant_is_told() {
         ("knee 4c", &["`glidepath knees 4c`"]),
         ("simulate my.toml", &["my.toml: cannot read this experiment", "`glidepath experiments` lists"]),
         ("simulate .", &["That is a folder"]),
+        ("simulate 4c --seeds 20000", &["--seeds: found 20000; allowed: 1 to 10000"]),
         ("check all --scenario my.toml", &["my.toml: cannot read this scenario", "experiments/faults"]),
         ("txn begin kv+memory: --count -3", &["a whole number from 1 to 1000000"]),
         ("bench memory: --duration 25h", &["--duration 25h", "at most 24h"]),

@@ -143,7 +143,11 @@ impl Experiment {
         }
         let command_line = overrides.apply(&mut axes)?;
         let seed_count = overrides.seeds.unwrap_or(seed_count);
-        sweep::check(&axes, seed_count, origin)?;
+        let (seeds_origin, seeds_name) = match overrides.seeds {
+            Some(_) => ("the command line", "--seeds"),
+            None => (origin, "seeds"),
+        };
+        sweep::check(&axes, (seed_count, seeds_origin, seeds_name), origin)?;
         let mut profiles = Profiles::default();
         let points = sweep::combinations(&axes)
             .map(|choices| {

@@ -68,14 +68,14 @@ pub enum LibraryError {
         cause: std::io::Error,
     },
     /// An invalid profile.
-    #[error("{origin}: {cause}{hint}")]
+    #[error("{origin}: {cause}{}", hint(*is_experiment))]
     Profile {
         /// Which.
         origin: String,
         /// The error in it.
         cause: ProfileError,
-        /// What the file seems to be instead, if that is known.
-        hint: &'static str,
+        /// Whether the file looks like an experiment.
+        is_experiment: bool,
     },
     /// The alternatives that a profile names cannot be used.
     #[error(
@@ -185,20 +185,23 @@ impl Shelf {
 pub fn profile(name: &str) -> Result<Profile, LibraryError> {
     let found = Shelf::Providers.find(name)?;
     Profile::parse(&found.text).map_err(|cause| {
-        let hint = hint_of(&found.text);
-        LibraryError::Profile { origin: found.origin, cause, hint }
+        let is_experiment = is_experiment(&found.text);
+        LibraryError::Profile { origin: found.origin, cause, is_experiment }
     })
 }
 
-/// What a file is that should be a profile and is none.
-fn hint_of(text: &str) -> &'static str {
-    let sections = ["preset", "sweep", "arrivals", "transaction", "tables"];
-    let is_experiment =
-        toml::from_str::<toml::Table>(text).is_ok_and(|file| sections.iter().any(|key| file.contains_key(*key)));
+/// Whether a file that should be a profile has what only experiments have.
+fn is_experiment(text: &str) -> bool {
+    let keys = ["preset", "sweep", "arrivals", "transaction", "tables"];
+    toml::from_str::<toml::Table>(text).is_ok_and(|file| keys.iter().any(|key| file.contains_key(*key)))
+}
+
+/// What to do with an experiment in place of a profile.
+fn hint(is_experiment: bool) -> &'static str {
     match is_experiment {
         true => {
-            ". This file looks like an experiment, which `glidepath simulate` and `glidepath knees` take; a profile describes a \
-             store, and `glidepath measure` writes one"
+            ". This file looks like an experiment, which `glidepath simulate` and `glidepath knees` take; a profile \
+             describes a store, and `glidepath measure` writes one"
         }
         false => "",
     }

@@ -147,9 +147,13 @@ pub(super) fn display(value: &Value) -> String {
 }
 
 /// Checks the axes as a whole.
-pub(super) fn check(axes: &[AxisPlan], seeds: u64, origin: &str) -> Result<(), ExperimentError> {
+pub(super) fn check(
+    axes: &[AxisPlan],
+    (seeds, seeds_origin, seeds_name): (u64, &str, &str),
+    origin: &str,
+) -> Result<(), ExperimentError> {
     if !(1..=MOST_SEEDS).contains(&seeds) {
-        return Err(field(origin, "seeds", format!("found {seeds}; allowed: 1 to {MOST_SEEDS}")));
+        return Err(field(seeds_origin, seeds_name, format!("found {seeds}; allowed: 1 to {MOST_SEEDS}")));
     }
     for (index, axis) in axes.iter().enumerate() {
         if axis.choices.is_empty() {
