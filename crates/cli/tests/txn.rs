@@ -165,7 +165,7 @@ fn mistakes_are_named() {
         ("create STORE --service 1x", "a service is named by letters"),
         ("create STORE --quantum 10 --rows 3", "rows"),
         ("create STORE --encoding original --rows 3", "--quantum and --rows are of tickets"),
-        ("create STORE --rows 65537 --quantum 65537", "1..=65536"),
+        ("create STORE --rows 65537 --quantum 65537", "from 1 to 65536"),
         ("create STORE --table a-b", "a table is named by letters"),
         ("create STORE --encoding ticket", "possible values: original, tickets, staged"),
         ("begin STORE --count 0", "1..=1000000"),

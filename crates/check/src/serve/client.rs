@@ -161,6 +161,8 @@ impl Client {
                     Kind::Unknown if keyed => {}
                     // The metadata has been purged meanwhile.
                     Kind::Invalid if matches!(ask, Ask::Register(..)) => return Told::Open,
+                    // Its folder is that of a table which was renamed, perhaps of one that an earlier delivery created.
+                    Kind::Invalid if matches!(ask, Ask::Create(new, _) if new.location.is_some()) => return Told::Open,
                     Kind::Invalid | Kind::KeyReused | Kind::Unsupported | Kind::Broken => {
                         self.book
                             .borrow_mut()
