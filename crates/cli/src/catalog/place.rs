@@ -41,11 +41,11 @@ impl Site {
 impl Opened {
     /// Opens the store of an existing catalog, without reading from it.
     pub(super) fn existing(url: &str) -> Result<Self, Failure> {
-        // Opening a store on disk creates its folder; a mistyped path should be an error instead.
         if is_of_cells(url) {
             let words = format!("{}: it is a folder of cells: kv+{}", shown(url), shown(url));
             return Err(Failure::Coded(code::NOT_FOUND, words));
         }
+        // Opening a store on disk creates its folder; a mistyped path should be an error instead.
         if is_there(url).map_err(not_opened)? == Some(false) {
             return Err(told(&LoadError::NotFound, &shown(url)));
         }
