@@ -124,7 +124,7 @@ def shows_the_catalog():
     with Server() as server, browser() as driver:
         table = fill(catalog(server.url))
         driver.get(server.url)
-        for words in ["sales", "orders", EVIL, "Commits", "What commits met", "Who waits", "No commit waits for a table."]:
+        for words in ["sales", "orders", EVIL, "Commits", "What commits met", "Tables with waiting commits", "No commit waits for a table."]:
             expect(words in text(driver), f"{words!r} is not on the page:\n{text(driver)}")
         picture(driver, "catalog")
         before = int(text(driver, ".cards dd"))
