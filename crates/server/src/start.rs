@@ -252,11 +252,11 @@ impl Server {
         let preparing = service.clone();
         workers.run(move || async move { preparing.prepare().await }).await?;
         let keeping = service.clone();
-        workers.serve_all(move || upkeep(keeping));
+        workers.keep_up(move || upkeep(keeping));
         let gate = Arc::new(Gate::new(access, config.limits, metrics));
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
-        workers.serve_all(move || note_commits(noting, counts));
+        workers.keep_up(move || note_commits(noting, counts));
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
         let app =

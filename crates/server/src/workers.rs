@@ -51,13 +51,8 @@ impl Workers {
     /// The first of the workers with the fewest requests. The first worker has the tasks that serve all requests, so a
     /// request that is alone wakes no second thread.
     fn freest(&self) -> &Worker {
-        let mut best = &self.all[0];
-        for worker in &self.all[1..] {
-            if worker.busy.load(Ordering::Relaxed) < best.busy.load(Ordering::Relaxed) {
-                best = worker;
-            }
-        }
-        best
+        let fewest = self.all.iter().min_by_key(|worker| worker.busy.load(Ordering::Relaxed));
+        fewest.unwrap_or(&self.all[0])
     }
 
     /// Runs a task that serves all requests, for as long as the server lives, on the first worker. It does not count:
@@ -68,6 +63,16 @@ impl Workers {
         F: Future<Output = ()> + 'static,
     {
         self.all[0].start(work);
+    }
+
+    /// Runs a task that nobody waits for, for as long as the server lives. It may compute for long, so it is not beside
+    /// those that serve all requests if there are two workers or more.
+    pub(crate) fn keep_up<W, F>(&self, work: W)
+    where
+        W: FnOnce() -> F + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        self.all[self.all.len() - 1].start(work);
     }
 
     /// Runs a request to its end, and returns its answer.

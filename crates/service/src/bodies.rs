@@ -26,6 +26,8 @@ pub struct Body<M> {
     pub metadata: M,
     /// The same as JSON, uncompressed.
     pub json: Bytes,
+    /// Whether this server wrote it, so that nothing in the JSON is missing from the metadata.
+    pub written: bool,
 }
 
 /// A table or a view as a client loads it.
@@ -91,7 +93,7 @@ impl<M: Metadata> Body<M> {
             );
             return Err(ServiceError::invalid(words));
         }
-        Ok(Self { location, metadata, json: json.into() })
+        Ok(Self { location, metadata, json: json.into(), written: true })
     }
 
     /// The file as read; `None` if it has more than this many bytes uncompressed.
@@ -104,7 +106,7 @@ impl<M: Metadata> Body<M> {
         let decoded = std::panic::catch_unwind(|| M::from_json(&json));
         let decoded = decoded.map_err(|_| broken("a number in it is out of all bounds".to_owned()))?;
         let metadata = decoded.map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
-        Ok(Some(Self { location: location.to_owned(), metadata, json }))
+        Ok(Some(Self { location: location.to_owned(), metadata, json, written: false }))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::json::newer;
 
-/// What the JSON has wherever there is a default value.
+/// What the JSON has wherever there is a default value, unless a backslash hides it.
 pub(crate) const SIGN: &str = "-default\"";
 
 const KEYS: [&str; 2] = ["initial-default", "write-default"];
@@ -20,7 +20,7 @@ const KEYS: [&str; 2] = ["initial-default", "write-default"];
 /// Whether a commit would keep all default values of a metadata file. One that is no JSON has none.
 #[must_use]
 pub fn are_kept(file: &[u8]) -> bool {
-    if memchr::memmem::find(file, SIGN.as_bytes()).is_none() {
+    if [SIGN, "\\u"].iter().all(|sign| memchr::memmem::find(file, sign.as_bytes()).is_none()) {
         return true;
     }
     let Ok(mut value) = serde_json::from_slice(file) else { return true };
@@ -207,6 +207,7 @@ mod tests {
             let error = crate::json::decode::<Schema>(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains("initial-default") && error.contains("\"a\""), "{of}: {error}");
             assert!(!are_kept(text.as_bytes()));
+            assert!(!are_kept(text.replace("initial-default", "initial-defaul\\u0074").as_bytes()));
             // A file can be read, and is not committed to.
             let read: Schema = crate::json::decode_file(text.as_bytes()).unwrap();
             assert!(serde_json::to_value(&read).unwrap()["fields"][0]["initial-default"].is_null());

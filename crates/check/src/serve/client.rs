@@ -162,7 +162,7 @@ impl Client {
                     // The metadata has been purged meanwhile.
                     Kind::Invalid if matches!(ask, Ask::Register(..)) => return Told::Open,
                     // Its folder is that of a table which was renamed, perhaps of one that an earlier delivery created.
-                    Kind::Invalid if matches!(ask, Ask::Create(new, _) if new.location.is_some()) => return Told::Open,
+                    Kind::Invalid if names_location(ask) && error.message.contains(OF_ANOTHER) => return Told::Open,
                     Kind::Invalid | Kind::KeyReused | Kind::Unsupported | Kind::Broken => {
                         self.book
                             .borrow_mut()
@@ -232,4 +232,11 @@ impl Client {
     pub(super) fn draw(&self) -> u64 {
         self.env.draw(Purpose::Tables)
     }
+}
+
+/// What a server says of the folder of another table.
+const OF_ANOTHER: &str = "another table or view has files in it or around it";
+
+fn names_location(ask: &Ask) -> bool {
+    matches!(ask, Ask::Create(new, _) if new.location.is_some())
 }

@@ -154,6 +154,9 @@ pub(crate) const LOSES_DEFAULTS: &str = "a column of the table has a default val
 
 /// A version on which something may be committed.
 pub(crate) fn committable(on: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
+    if on.written {
+        return Ok(());
+    }
     if !defaults::are_kept(&on.json) {
         return Err(ServiceError::new(Kind::Broken, format!("not done: {LOSES_DEFAULTS}")));
     }

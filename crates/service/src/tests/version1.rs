@@ -130,8 +130,12 @@ async fn no_commit_loses_tags_that_could_not_be_read() {
     let without = loaded(&server, "t").await;
     let now = server.commit_table(&table("t"), tag("keep", 1)).await.unwrap();
     assert!(crate::commit::decide::committable(&now).is_ok());
-    let lost =
-        crate::Body { location: now.location.clone(), metadata: without.metadata.clone(), json: now.json.clone() };
+    let lost = crate::Body {
+        location: now.location.clone(),
+        metadata: without.metadata.clone(),
+        json: now.json.clone(),
+        written: false,
+    };
     let error = crate::commit::decide::committable(&std::sync::Arc::new(lost)).unwrap_err();
     assert_eq!(error.kind, Kind::Broken);
 }
