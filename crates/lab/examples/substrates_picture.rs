@@ -38,5 +38,11 @@ fn bar(point: &Value) -> Result<NamedBar, Box<dyn Error>> {
     let end = |index: usize| point["knee_interval_commits_per_s"][index].as_f64();
     let interval = end(0).zip(end(1)).map(<[f64; 2]>::from);
     let decimals = if knee < 100.0 { 1 } else { 0 };
-    Ok(NamedBar { name: name.to_owned(), value: Some(knee), interval, note: format!("{knee:.decimals$}") })
+    Ok(NamedBar {
+        name: name.to_owned(),
+        value: Some(knee),
+        interval,
+        note: format!("{knee:.decimals$}"),
+        at_least: false,
+    })
 }

@@ -17,6 +17,8 @@ const ROW: f64 = 30.0;
 const BAR: f64 = 18.0;
 /// Size in pixels of names and of the words at the ends of bars.
 const NAME: f64 = 13.0;
+/// The strength of the colour of a lower bound.
+const PALE: f64 = 0.35;
 /// Longest words at the end of a bar, in pixels.
 const LONGEST_NOTE: f64 = 150.0;
 
@@ -40,6 +42,8 @@ pub struct NamedBar {
     pub name: String,
     /// Its length; `None` for no bar, only the note. A length that is not finite or is negative counts as none.
     pub value: Option<f64>,
+    /// Whether the length is only a lower bound: then the bar is pale.
+    pub at_least: bool,
     /// The interval of the value, drawn as a thin line.
     pub interval: Option<[f64; 2]>,
     /// The words at its end: the value in digits, or why there is none.
@@ -95,7 +99,8 @@ impl NamedBars {
         let pixel = |value: f64| layout.x.pixel(value, plot.left, plot.right());
         if let Some(length) = bar.length() {
             let long = (pixel(length) - plot.left).max(1.0);
-            sheet.fill(Frame::new(plot.left, middle - BAR / 2.0, long, BAR), series(0).to_rgba())?;
+            let strength = if bar.at_least { PALE } else { 1.0 };
+            sheet.fill(Frame::new(plot.left, middle - BAR / 2.0, long, BAR), series(0).mix(strength))?;
         }
         if let Some([low, high]) = bar.interval().map(|ends| ends.map(pixel)) {
             let thin = || stroke(INK.to_rgba(), 1.2);

@@ -102,8 +102,9 @@ fn stacked_bars() -> impl Strategy<Value = Chart> {
 }
 
 fn named_bars() -> impl Strategy<Value = Chart> {
-    let bar = (words(), option::of(number()), option::of([number(), number()]), words());
-    let bar = bar.prop_map(|(name, value, interval, note)| NamedBar { name, value, interval, note });
+    let bar = (words(), option::of(number()), any::<bool>(), option::of([number(), number()]), words());
+    let bar =
+        bar.prop_map(|(name, value, at_least, interval, note)| NamedBar { name, value, at_least, interval, note });
     (words(), option::of(words()), words(), vec(bar, 0..40))
         .prop_map(|(title, subtitle, x_label, bars)| Chart::NamedBars(NamedBars { title, subtitle, x_label, bars }))
 }

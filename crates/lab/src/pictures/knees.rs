@@ -33,6 +33,8 @@ pub(crate) fn grid_knee<'c, 'a>(view: &'c View<'a>, slice: &Slice) -> Option<Kne
 /// The note beside a point that may be too low.
 const AT_LEAST: &str = "\u{2265}";
 
+const PALE: &str = "Such bars are pale: of two of them either may be the higher one.";
+
 fn on_grid() -> Caption {
     let words = |mark: &str, drawn: &str| {
         format!(
@@ -42,7 +44,10 @@ fn on_grid() -> Caption {
              the knees themselves. \u{2265}: even the highest load was sustained."
         )
     };
-    Caption { points: words("point", "lines") + " A missing point: no load was.", bars: words("bar", "bars") }
+    Caption {
+        points: words("point", "lines") + " A missing point: no load was.",
+        bars: format!("{} {PALE}", words("bar", "bars")),
+    }
 }
 
 /// Usable throughput on the loads that were simulated. None unless the load and something else are swept.
@@ -67,7 +72,7 @@ fn as_searched(preset: &str) -> Caption {
     let points = words("point", "Bars: 95 % intervals; a missing bar is narrower than the mark.");
     Caption {
         points: format!("{points} A missing point: no load holds. Preset {preset}."),
-        bars: format!("{} Preset {preset}.", words("bar", "Thin lines: 95 % intervals.")),
+        bars: format!("{} {PALE} Preset {preset}.", words("bar", "Thin lines: 95 % intervals.")),
     }
 }
 

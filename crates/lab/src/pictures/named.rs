@@ -46,6 +46,8 @@ fn bar<T>(drawing: &Drawing<'_, T>, slice: &Slice, (over, value): (usize, usize)
     let Some(point) = (drawing.knee)(&slice.with(over, value)) else {
         return NamedBar { name, note: "no load holds".to_owned(), ..NamedBar::default() };
     };
+    // Such a point has the note that it may be too low, and nothing else has one.
+    let at_least = point.note.is_some();
     let note = point.note.into_iter().chain([short(point.y)]).collect::<Vec<_>>().join(" ");
-    NamedBar { name, value: Some(point.y), interval: point.spread.map(<[f64; 2]>::from), note }
+    NamedBar { name, value: Some(point.y), at_least, interval: point.spread.map(<[f64; 2]>::from), note }
 }

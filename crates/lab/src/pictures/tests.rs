@@ -271,6 +271,7 @@ fn knees_by_names_are_bars() {
             ("tickets", Some(3.0), "\u{2265} 3"),
         ]
     );
+    assert_eq!(chart.bars.iter().map(|bar| bar.at_least).collect::<Vec<_>>(), [false, false, true]);
     assert_eq!(plan.len(), 1);
     assert!(plan[0].caption.starts_with("Each bar is a knee"), "{}", plan[0].caption);
 }
