@@ -208,7 +208,7 @@ fn loads_are_ordered_by_value() {
 }
 
 /// A knee of this rate, without further figures.
-fn knee(commits_per_s: f64) -> crate::knee::Knee {
+pub(crate) fn knee(commits_per_s: f64) -> crate::knee::Knee {
     let interval = [0.9 * commits_per_s, 1.1 * commits_per_s];
     let kind = serde_json::json!({ "commits_per_s": commits_per_s });
     let json = serde_json::json!({

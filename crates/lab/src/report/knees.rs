@@ -41,12 +41,12 @@ pub fn knees_page(
     let view = View::of(experiment, knees);
     let title = match experiment.title.as_str() {
         ONE_LOAD => "The knee at each point".to_owned(),
-        title => format!("{title}: the knee at each point"),
+        title => format!("Knees: {title}"),
     };
     let facts = html! {
         p.facts {
-            "Experiment " strong { (experiment.name) } ", without its loads: " (counted(knees.len(), "knee"))
-            ". Preset "
+            (counted(knees.len(), "knee")) ", one for each point of the experiment " strong { (experiment.name) }
+            " without its loads. Preset "
             (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
         }
     };
@@ -64,21 +64,36 @@ pub fn knees_page(
 }
 
 fn findings(view: &View<'_, Knee>) -> Markup {
-    let found = || view.cells().filter(|cell| cell.summary.bound != Bound::NothingHolds);
-    let by_rate = |a: &&_, b: &&_| rate_of(a).total_cmp(&rate_of(b));
+    let held = || view.cells().filter(|cell| cell.summary.bound != Bound::NothingHolds);
+    let [found, bounds] = [false, true]
+        .map(|is_lower| held().filter(|cell| cell.summary.bound.is_lower() == is_lower).collect::<Vec<_>>());
+    let by_rate = |a: &&&_, b: &&&_| rate_of(a).total_cmp(&rate_of(b));
     let all = view.axes_without(&[]);
     let words = |cell: &crate::pictures::Cell<'_, Knee>| {
         let places = all.iter().map(|&axis| view.axes[axis].phrase(cell.place[axis]));
         places.collect::<Vec<_>>().join(", ")
     };
-    let mut sentences = Vec::new();
-    let ends = [("The highest knee", found().max_by(by_rate)), ("The lowest knee", found().min_by(by_rate))];
-    for (what, cell) in ends.into_iter().take(view.cells().count()) {
-        let Some(cell) = cell else { continue };
+    let with_place = |cell: &crate::pictures::Cell<'_, Knee>| {
         let place = Some(words(cell)).filter(|words| !words.is_empty()).map(|words| format!(" ({words})"));
-        sentences.push(format!("{what} is {}{}.", with_interval(cell.summary), place.unwrap_or_default()));
+        format!("{}{}", with_interval(cell.summary), place.unwrap_or_default())
+    };
+    let mut sentences = Vec::new();
+    // Any of the others may be above or below.
+    let which = if bounds.is_empty() { "knee" } else { "of the knees that were found" };
+    let ends = [("highest", found.iter().max_by(by_rate)), ("lowest", found.iter().min_by(by_rate))];
+    for (what, cell) in ends.into_iter().take(found.len()) {
+        sentences.extend(cell.map(|cell| format!("The {what} {which} is {}.", with_place(cell))));
     }
-    let none = view.cells().count() - found().count();
+    if let Some(best) = bounds.iter().max_by(by_rate) {
+        let all = view.cells().count();
+        sentences.push(format!(
+            "{} of {all} are lower bounds, because no load was known to fail; the highest of these is {}. A larger --budget \
+             may find them.",
+            bounds.len(),
+            with_place(best)
+        ));
+    }
+    let none = view.cells().count() - held().count();
     if none > 0 {
         sentences.push(format!("{none} of {} settings have no load that holds.", view.cells().count()));
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::Overrides;
 use crate::library::Shelf;
-use crate::pictures::tests::{experiment, growing, results};
+use crate::pictures::tests::{experiment, growing, knee, results};
 
 fn drawn_page(experiment: &Experiment, summary: &RunSummary, provenance: &Provenance) -> String {
     let drawn = crate::pictures::draw(crate::pictures::plan(experiment, summary)).unwrap();
@@ -26,6 +26,27 @@ fn the_configuration_is_a_file_that_plans_the_same_points() {
         let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(again.points, experiment.points, "{name}");
         assert_eq!(again.hash(), experiment.hash(), "{name}");
+    }
+}
+
+#[test]
+fn lower_bounds_of_knees_are_not_ranked_among_those_that_were_found() {
+    let experiment = experiment("[sweep]\n\"tables.count\" = [1, 2, 5, 10]\n");
+    let mut knees: Vec<_> = [12.0, 20.0, 3.0, 40.0].map(knee).into();
+    let provenance = Provenance { git_revision: "0123abc".to_owned() };
+    let options = crate::knee::KneeOptions::default();
+    let page = |knees: &[_]| knees_page(&experiment, (knees, &options), &[], &provenance);
+    let all_found = page(&knees);
+    assert!(all_found.contains("The highest knee is 40.0") && all_found.contains("The lowest knee is 3.00"));
+    (knees[2].bound, knees[3].bound) = (crate::knee::Bound::Unfinished, crate::knee::Bound::AllHold);
+    let some = page(&knees);
+    for part in [
+        "The highest of the knees that were found is 20.0",
+        "found is 12.0",
+        "2 of 4 are lower bounds",
+        "these is at least 40.0",
+    ] {
+        assert!(some.contains(part), "{part}");
     }
 }
 
