@@ -49,7 +49,7 @@ use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::{Readers, Request};
 use decide::committable;
 pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS};
-use priority::overwrites;
+use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
 pub(crate) use version::Next;
@@ -124,7 +124,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             match ticket.await {
                 Ok(answer) => {
-                    self.note_for_priority(&cell, &request, &answer);
+                    self.note_for_priority(&[(&*cell, &**request)], &answer);
                     return answer;
                 }
                 Err(Left::NotSent) => {}
@@ -151,19 +151,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Counts::add(&self.counts.held_ms, self.env.now().since(began).as_nanos() / 1_000_000);
     }
 
-    pub(crate) fn note_landed(&self, cell: &Cell, commit: &TableCommit) {
-        if cell.priority.landed(self.env.now(), commit) {
-            Counts::add(&self.counts.priorities_used, 1);
-        }
-    }
-
-    fn note_for_priority(&self, cell: &Cell, commit: &TableCommit, answer: &Answer) {
+    /// Ends the holds that were for parts of a commit that landed; begins some for one that conflicted.
+    pub(crate) fn note_for_priority<T>(&self, parts: &[(&Cell, &TableCommit)], answer: &Result<T, ServiceError>) {
+        let now = self.env.now();
         match answer {
-            Ok(_) => self.note_landed(cell, commit),
+            Ok(_) => {
+                let used = parts.iter().filter(|(cell, part)| cell.priority.landed(now, part)).count();
+                Counts::add(&self.counts.priorities_used, u64::from(used > 0));
+            }
             Err(error) if error.kind == Kind::Conflict => {
-                if cell.priority.lost(self.env.now(), commit, self.settings.priority) {
-                    Counts::add(&self.counts.priorities, 1);
-                }
+                let parts = parts.iter().map(|(cell, part)| (&cell.priority, *part));
+                Counts::add(&self.counts.priorities, u64::from(Priority::lost(parts, now, self.settings.priority)));
             }
             Err(_) => {}
         }

@@ -97,24 +97,18 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Ok(());
         }
         let _waiting = self.inner.counts.one_waits();
+        let cells: Vec<_> = parts.iter().map(|part| self.inner.cells.of(&part.name)).collect();
+        let cells: Vec<_> = cells.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
         // Found before the first is waited for, so that they are waited for at the same time.
-        let mut holds = Vec::new();
-        for Part { name, request, .. } in &parts {
-            let cell = self.inner.cells.of(name);
-            holds.extend(self.inner.hold(&cell, request).map(|hold| (cell, hold)));
-        }
+        let holds: Vec<_> =
+            cells.iter().filter_map(|(cell, part)| Some((*cell, self.inner.hold(cell, part)?))).collect();
         self.inner.wait_out(holds).await;
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
         let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
         let answer = self.commit_parts(&parts, key, &mut led, &mut turns).await;
         self.inner.withdraw(turns).await;
         lead::hand_over(&mut led);
-        if answer.is_ok() {
-            // What was held for one of the snapshots is free.
-            for Part { name, request, .. } in &parts {
-                self.inner.note_landed(&self.inner.cells.of(name), request);
-            }
-        }
+        self.inner.note_for_priority(&cells, &answer);
         answer
     }
 

@@ -131,12 +131,7 @@ impl<C: Grouped> Tables<C> {
                 break answer;
             }
         };
-        let now = client.env.now();
-        match (&answer, request.kind) {
-            (Outcome::Committed(_), _) => cell.priority.landed(now, |holder| *holder == process),
-            (Outcome::Conflict(_), Kind::ValidatedOverwrite) => cell.priority.lost(now, process, HOLD),
-            _ => false,
-        };
+        note_for_priority(&[cell], client, &answer);
         answer
     }
 
@@ -240,6 +235,22 @@ impl<C: Grouped> Tables<C> {
             written.map_err(|error| error.0)?;
         }
         Ok(())
+    }
+}
+
+/// Ends the holds for what landed. After an overwrite that conflicted, holds begin at all of its tables or at none.
+fn note_for_priority<C: Grouped>(cells: &[Rc<Cell<C>>], client: &Served<C>, answer: &Answer<C>) {
+    let (now, process) = (client.env.now(), client.env.process());
+    match (answer, client.kind) {
+        (Outcome::Committed(_), _) => {
+            for cell in cells {
+                cell.priority.landed(now, |holder| *holder == process);
+            }
+        }
+        (Outcome::Conflict(_), Kind::ValidatedOverwrite) => {
+            Priority::lost_at(cells.iter().map(|cell| (&cell.priority, process)), now, HOLD);
+        }
+        _ => {}
     }
 }
 

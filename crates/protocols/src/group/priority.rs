@@ -5,9 +5,10 @@
 //! a change has lost: until its next try has landed, but for a bounded time. Not every client comes back, and not every
 //! one can be told again by its id, so
 //!
-//! * a commit waits once at most, and no longer than that time;
+//! * a commit waits once at most at a table, and no longer than that time;
 //! * after a hold, the next one begins only when as much time has passed as the hold took; each hold in a row that was in
-//!   vain doubles this rest.
+//!   vain doubles this rest;
+//! * who lost a change of several tables has a hold at all of them or at none, so no two that have holds wait for each other.
 //!
 //! All of this is in the memory of one process. Nothing depends on it but who comes first.
 
@@ -110,15 +111,33 @@ impl<K> Priority<K> {
 
     /// Somebody lost. Returns whether a hold begins, of `longest` at most.
     pub fn lost(&self, now: Instant, holder: K, longest: Span) -> bool {
-        let mut state = self.lock();
-        state.expire(now);
-        let rests = state.rests_until.is_some_and(|until| now < until);
-        if longest == Span::ZERO || rests || state.held.is_some() {
-            return false;
+        Self::lost_at([(self, holder)], now, longest)
+    }
+
+    /// Somebody lost a change of several tables. Returns whether holds begin: one at each of them, of `longest` at most, or
+    /// none.
+    ///
+    /// Each table is there once, and all callers give tables in the same order: one is locked while the next is.
+    pub fn lost_at<'a>(tables: impl IntoIterator<Item = (&'a Self, K)>, now: Instant, longest: Span) -> bool
+    where
+        K: 'a,
+    {
+        let mut free = Vec::new();
+        for (table, holder) in tables {
+            let mut state = table.lock();
+            state.expire(now);
+            let rests = state.rests_until.is_some_and(|until| now < until);
+            if longest == Span::ZERO || rests || state.held.is_some() {
+                return false;
+            }
+            free.push((state, holder));
         }
-        state.held = Some(Held { holder, from: now, until: now + longest });
-        state.number += 1;
-        true
+        let begins = !free.is_empty();
+        for (mut state, holder) in free {
+            state.held = Some(Held { holder, from: now, until: now + longest });
+            state.number += 1;
+        }
+        begins
     }
 
     /// Something took effect. `is_it` says whether this holder did. Returns whether a hold was for it; that hold has ended.
@@ -196,6 +215,20 @@ mod tests {
         assert!(priority.lost(at(20), 2, HOLD));
         let mut waits = pin!(priority.over(hold, std::future::pending()));
         assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+
+    #[test]
+    fn who_lost_at_several_tables_has_a_hold_at_all_or_at_none() {
+        let (one, two, three) = (Priority::default(), Priority::default(), Priority::default());
+        assert!(!Priority::<u32>::lost_at([], at(0), HOLD));
+        assert!(two.lost(at(0), 7, HOLD));
+        assert!(!Priority::lost_at([(&one, 8), (&two, 8)], at(1), HOLD));
+        assert!(!is_held(&one, 1));
+        assert!(Priority::lost_at([(&one, 8), (&three, 8)], at(1), HOLD));
+        assert!(is_held(&one, 2) && is_held(&three, 2));
+        assert!(one.landed(at(3), |holder| *holder == 8));
+        assert!(is_held(&three, 3), "each ends by itself");
+        assert!(!Priority::lost_at([(&one, 9)], at(4), HOLD), "it rests");
     }
 
     #[test]

@@ -40,11 +40,19 @@ impl Priority {
         self.holds.over(hold, late).await;
     }
 
-    /// A commit lost. Returns whether a hold begins.
-    pub(crate) fn lost(&self, now: Instant, commit: &TableCommit, longest: Span) -> bool {
-        let Some((snapshot, branch)) = overwrite(commit) else { return false };
+    /// These parts of a commit, each to the table of its priority, lost. Returns whether holds begin: for each part that is an
+    /// overwrite, or for none. In the order of the names of the tables.
+    pub(crate) fn lost<'a>(
+        parts: impl IntoIterator<Item = (&'a Self, &'a TableCommit)>,
+        now: Instant,
+        longest: Span,
+    ) -> bool {
         let longest = if mutant::is(Mutant::HeldForEver) { FOR_EVER } else { longest };
-        self.holds.lost(now, Overwrite { snapshot, branch: branch.to_owned() }, longest)
+        let overwrites = parts.into_iter().filter_map(|(priority, commit)| {
+            let (snapshot, branch) = overwrite(commit)?;
+            Some((&priority.holds, Overwrite { snapshot, branch: branch.to_owned() }))
+        });
+        group::Priority::lost_at(overwrites, now, longest)
     }
 
     /// A commit took effect. Returns whether a hold was for it.

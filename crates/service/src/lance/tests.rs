@@ -74,9 +74,17 @@ impl World {
 
     /// One that reads and writes files so.
     pub(crate) async fn server_on<F: Files>(&self, files: F) -> Service<Clock, AnyCatalog<Clock>, F> {
+        self.server_of(files, Settings::of("s3://b/lake")).await
+    }
+
+    pub(crate) async fn server_of<F: Files>(
+        &self,
+        files: F,
+        settings: Settings,
+    ) -> Service<Clock, AnyCatalog<Clock>, F> {
         let catalog = AnyCatalog::find(self.clock.clone(), self.store.clone(), "").await.unwrap();
         let committer = Committer::alone(self.clock.clone(), catalog, RetryPolicy::default());
-        Service::new(self.clock.clone(), committer, Loads::new(), files, Settings::of("s3://b/lake"))
+        Service::new(self.clock.clone(), committer, Loads::new(), files, settings)
     }
 }
 

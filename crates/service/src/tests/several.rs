@@ -1,7 +1,9 @@
 //! Commits over several tables, each of whose parts may be an append that is rebased.
 
 use std::cell::Cell;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use futures_util::future::join;
@@ -130,6 +132,49 @@ async fn a_part_that_conflicts_stops_all() {
     assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Conflict);
     assert_eq!([history(&server, "t").await, history(&server, "u").await], [vec![3, FIRST], vec![4, FIRST]]);
     assert_eq!(files().await, before, "nothing was written for it");
+}
+
+/// Others wait at both tables until it lands with its next try.
+#[tokio::test]
+async fn an_overwrite_of_two_tables_that_conflicted_is_waited_for_at_both() {
+    let world = World::new().await;
+    two(&world).await;
+    let files = Warehouse::new(world.files.clone(), "s3://b/lake");
+    // Longer than any machine sleeps in a test.
+    let settings = Settings { priority: glidepath_model::Span::from_secs(24 * 3600), ..Settings::of("s3://b/lake") };
+    let server = world.server_of(files, settings).await;
+    let overwrite = async || {
+        let parts = ["t", "u"].map(async |name| {
+            let on = loaded(&server, name).await;
+            (table(name), snapshot(&server, &on.metadata, if name == "t" { 1 } else { 2 }, Operation::Overwrite).await)
+        });
+        let [t, u] = parts;
+        vec![t.await, u.await]
+    };
+    let late = overwrite().await;
+    let (t, other) = appended(&server, "t", 3).await;
+    server.commit_table(&t, other).await.unwrap();
+    assert_eq!(kind(server.commit_transaction(late, None).await), Kind::Conflict);
+    // Its client deletes what it wrote.
+    for (name, id) in [("t", 1), ("u", 2)] {
+        let folder = format!("{}/metadata", loaded(&server, name).await.metadata.location());
+        for file in [format!("{folder}/snap-{id}.avro"), format!("{folder}/{id}-m0.avro")] {
+            server.inner.files.delete(&file).await.unwrap();
+        }
+    }
+    let (u, waits) = appended(&server, "u", 4).await;
+    let mut waits = pin!(server.commit_table(&u, waits));
+    let both = vec![appended(&server, "t", 5).await, appended(&server, "u", 6).await];
+    let mut waits_too = pin!(server.commit_transaction(both, None));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waits.as_mut().poll(&mut context).is_pending() && waits_too.as_mut().poll(&mut context).is_pending());
+    server.commit_transaction(overwrite().await, None).await.unwrap();
+    let (one, two) = join(waits, waits_too).await;
+    assert!(one.is_ok() && two.is_ok(), "{one:?} {two:?}");
+    assert_eq!(history(&server, "t").await, [5, 1, 3, FIRST]);
+    assert_eq!(history(&server, "u").await[2..], [2, FIRST]);
+    let counts = server.counts();
+    assert_eq!((of(&counts.priorities), of(&counts.priorities_used), of(&counts.held)), (1, 1, 3));
 }
 
 /// Who commits to one table, and who commits to both in either order, do not overtake each other at one server.

@@ -1,8 +1,8 @@
 //! A commit over several tables at a server that keeps them.
 //!
 //! It leads at each of its tables, in the order of their numbers, so that nothing else of this server commits to them
-//! meanwhile. An append is put on top of what it met, at each table. Overtaken by other servers, it waits in the lines of all its
-//! tables at once.
+//! meanwhile. An append is put on top of what it met, at each table. After an overwrite that conflicted, others wait for its next
+//! try at all its tables, or at none. Overtaken by other servers, it waits in the lines of all its tables at once.
 
 use std::rc::Rc;
 
@@ -14,17 +14,16 @@ use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_queue::Seat;
 use glidepath_workload::Kind;
 
-use super::{ATTEMPTS, Answer, Request, Tables, fit, in_turn};
+use super::{ATTEMPTS, Answer, Cell, Request, Tables, fit, in_turn, note_for_priority};
 use crate::server::{Served, outcome};
 
 impl<C: Grouped> Tables<C> {
     pub(super) async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
         let ids: Vec<TableId> = changes.edits().iter().map(|change| change.table).collect();
-        let holds = ids.iter().filter_map(|id| {
-            let cell = self.of(*id);
-            cell.priority.before(client.env.now(), |_| true).map(|hold| (cell, hold))
-        });
-        for (cell, hold) in holds.collect::<Vec<_>>() {
+        let (cells, process) = (ids.iter().map(|id| self.of(*id)).collect::<Vec<_>>(), client.env.process());
+        let before = |cell: &Rc<Cell<C>>| cell.priority.before(client.env.now(), |holder| *holder != process);
+        let holds: Vec<_> = cells.iter().filter_map(|cell| Some((cell, before(cell)?))).collect();
+        for (cell, hold) in holds {
             let late = client.env.sleep_until(hold.until());
             cell.priority.over(hold, late).await;
         }
@@ -33,6 +32,7 @@ impl<C: Grouped> Tables<C> {
         let answer = self.commit_led(client, changes, &ids, &mut led, &mut turns).await;
         turns.leave(&client.committer).await;
         led.into_iter().for_each(Seat::hand_over);
+        note_for_priority(&cells, client, &answer);
         answer
     }
 
