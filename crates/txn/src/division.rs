@@ -4,6 +4,9 @@
 //! and columns. A [`Planner`] divides a list of cells into batches; sending them, in parallel or not, is the caller's part.
 //! A store whose requests ask for one row each takes the batches [by row](Batch::by_row).
 //!
+//! AtlasDB's store reads one column of many rows with one request, so its selective loader keeps columns together. A store that
+//! reads many columns of one row with one request, as CQL and sorted keys do, keeps [rows](Axis::Row) together.
+//!
 //! Every plan holds the same cells as the list, a cell as many times as the list does. The same list in the same order gives
 //! the same plan.
 
@@ -11,6 +14,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 
@@ -24,15 +28,35 @@ pub enum Division {
     /// Batches as long as [`Limits::cross_column`] allows, whatever the columns; in the order of the list. In AtlasDB it was
     /// measured and not used: one request with many cells keeps fewer threads of a store busy than several small ones.
     Full,
-    /// Columns with many cells have batches to themselves, the others share batches. AtlasDB's `CellLoader` 2.
+    /// Rows with many cells have batches to themselves, the others share batches: AtlasDB's `CellLoader` 2, which does so with
+    /// columns ([`Axis`]).
     Selective,
+}
+
+/// Which cells a store reads best together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Axis {
+    /// Those of one row: what all stores of this project do.
+    #[default]
+    Row,
+    /// Those of one column, as AtlasDB's requests to Cassandra over Thrift.
+    Column,
+}
+
+impl Axis {
+    fn of(self, cell: &Cell) -> &Bytes {
+        match self {
+            Self::Row => &cell.row,
+            Self::Column => &cell.column,
+        }
+    }
 }
 
 /// How many cells a batch may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In a batch with cells of several columns: from 1 to `single_query`. With 1 no two cells share a batch, unless their
-    /// column has several.
+    /// In a batch with cells of several columns, or of several rows if the division keeps [rows](Axis::Row) together: from 1 to
+    /// `single_query`. With 1 no two cells share a batch, unless their column or row has several.
     pub cross_column: usize,
     /// In any batch: at least 1.
     pub single_query: usize,
@@ -73,10 +97,11 @@ pub enum LimitsError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Planner {
     limits: Limits,
+    axis: Axis,
 }
 
 impl Planner {
-    /// A planner of batches within these limits.
+    /// A planner of batches within these limits, for a store that keeps [rows](Axis::Row) together.
     ///
     /// # Errors
     /// The limits are outside what [`Limits`] states.
@@ -86,8 +111,14 @@ impl Planner {
             () if cross_column == 0 => Err(LimitsError::NoCrossColumn),
             () if single_query == 0 => Err(LimitsError::NoSingleQuery),
             () if cross_column > single_query => Err(LimitsError::CrossColumnBeyond { cross_column, single_query }),
-            () => Ok(Self { limits }),
+            () => Ok(Self { limits, axis: Axis::default() }),
         }
+    }
+
+    /// The same for a store that reads these cells best together. Only [`Division::Selective`] asks.
+    #[must_use]
+    pub fn along(self, axis: Axis) -> Self {
+        Self { axis, ..self }
     }
 
     /// The limits of its batches.
@@ -109,7 +140,7 @@ impl Planner {
     /// Columns in byte order, the cells of each in the order of the list, [`Limits::single_query`] at a time.
     #[must_use]
     pub fn per_column(self, cells: Vec<Cell>) -> Vec<Batch> {
-        let columns = by_column(cells).into_values();
+        let columns = lines(Axis::Column, cells).into_iter();
         columns.flat_map(|cells| chunks(cells, self.limits.single_query)).collect()
     }
 
@@ -119,19 +150,21 @@ impl Planner {
         chunks(cells, self.limits.cross_column).collect()
     }
 
-    /// 1. Take the columns in byte order, the cells of each in the order of the list.
-    /// 2. A column with more cells than [`Limits::cross_column`] has batches of its own, of [`Limits::single_query`] cells
-    ///    and then the rest. A column with exactly as many does not, as in AtlasDB; its decision record says that it does.
-    /// 3. The cells of the other columns, one column after another, make up batches of [`Limits::cross_column`] cells and
+    /// Lines are the rows or the columns, by the [axis](Self::along).
+    ///
+    /// 1. Take the lines, columns in byte order and rows in the order of the list, the cells of each in the order of the list.
+    /// 2. A line with more cells than [`Limits::cross_column`] has batches of its own, of [`Limits::single_query`] cells
+    ///    and then the rest. A line with exactly as many does not, as in AtlasDB; its decision record says that it does.
+    /// 3. The cells of the other lines, one line after another, make up batches of [`Limits::cross_column`] cells and
     ///    then the rest. They come last.
     ///
-    /// So a batch with cells of several columns holds all cells of each of them in the list, except perhaps of its first and
-    /// its last column.
+    /// So a batch with cells of several lines holds all cells of each of them in the list, except perhaps of its first and
+    /// its last line.
     #[must_use]
     pub fn selective(self, cells: Vec<Cell>) -> Vec<Batch> {
         let Limits { cross_column, single_query } = self.limits;
         let (large, small): (Vec<_>, Vec<_>) =
-            by_column(cells).into_values().partition(|cells| cells.len() > cross_column);
+            lines(self.axis, cells).into_iter().partition(|cells| cells.len() > cross_column);
         let own = large.into_iter().flat_map(|cells| chunks(cells, single_query));
         let shared = chunks(small.into_iter().flatten(), cross_column);
         own.chain(shared).collect()
@@ -172,13 +205,27 @@ pub struct RowCells {
     pub columns: Vec<Bytes>,
 }
 
-/// The cells of each column, in the order of the list.
-fn by_column(cells: Vec<Cell>) -> BTreeMap<Bytes, Vec<Cell>> {
-    let mut columns: BTreeMap<Bytes, Vec<Cell>> = BTreeMap::new();
-    for cell in cells {
-        columns.entry(cell.column.clone()).or_default().push(cell);
+/// The cells of each row or column, in the order of the list. Rows are in the order in which they begin there, because a caller
+/// may know what is near to what in the store; columns are in byte order, as in AtlasDB.
+fn lines(axis: Axis, cells: Vec<Cell>) -> Vec<Vec<Cell>> {
+    // Most lists have the cells of a row one after another, and looking up each run is cheaper than each cell.
+    let runs: Vec<usize> = cells.chunk_by(|one, other| axis.of(one) == axis.of(other)).map(<[Cell]>::len).collect();
+    let mut cells = cells.into_iter();
+    let (mut lines, mut numbers) = (Vec::<Vec<Cell>>::new(), BTreeMap::<Bytes, usize>::new());
+    for run in runs {
+        let run: Vec<Cell> = cells.by_ref().take(run).collect();
+        match numbers.entry(axis.of(&run[0]).clone()) {
+            Entry::Occupied(number) => lines[*number.get()].extend(run),
+            Entry::Vacant(free) => {
+                free.insert(lines.len());
+                lines.push(run);
+            }
+        }
     }
-    columns
+    match axis {
+        Axis::Row => lines,
+        Axis::Column => numbers.into_values().map(|number| std::mem::take(&mut lines[number])).collect(),
+    }
 }
 
 /// Batches of `size` cells, and one of the rest.

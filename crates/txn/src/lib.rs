@@ -39,7 +39,7 @@ pub mod writer;
 #[cfg(test)]
 mod testing;
 
-pub use division::{Batch, Division, Limits, LimitsError, Planner, RowCells};
+pub use division::{Axis, Batch, Division, Limits, LimitsError, Planner, RowCells};
 pub use encoding::{
     CellError, EncodeError, Encoding, Entry, Original, Outcome, Partitioning, PartitioningError, RowColumns,
     RowsCovering, Stage, Staged, Tickets, ValueError,

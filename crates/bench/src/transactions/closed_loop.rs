@@ -26,17 +26,74 @@ pub(super) struct Looped {
     pub(super) first_error: Option<String>,
 }
 
-/// What one client did.
+/// What some clients did.
 #[derive(Default)]
-struct Client {
+pub(super) struct Done {
     items: u64,
     errors: u64,
     first_error: Option<String>,
     latencies_ms: Vec<f64>,
 }
 
+impl Done {
+    fn add(&mut self, other: Self) {
+        self.items += other.items;
+        self.errors += other.errors;
+        self.first_error = self.first_error.take().or(other.first_error);
+        self.latencies_ms.extend(other.latencies_ms);
+    }
+
+    /// In this measured time.
+    fn in_all(mut self, duration: Span) -> Looped {
+        self.latencies_ms.sort_by(f64::total_cmp);
+        let calls = self.latencies_ms.len();
+        let of = |share: f64, least: usize| (calls >= least).then(|| quantile(&self.latencies_ms, share));
+        Looped {
+            per_second: self.items as f64 / duration.as_secs_f64(),
+            latency_ms: [of(0.5, 1), of(0.95, LEAST_FOR_P95), of(0.99, LEAST_FOR_P99)],
+            errors: self.errors,
+            first_error: self.first_error,
+        }
+    }
+}
+
 /// Runs the clients for a fifth of `duration`, and then for `duration`, which is measured. `call` gets the number of the client and of its call.
 pub(super) async fn closed_loop<F, C>(clients: u32, duration: Span, stop: &AtomicBool, call: F) -> Looped
+where
+    F: Fn(u32, u64) -> C + Send + Sync + 'static,
+    C: Future<Output = Called> + Send + 'static,
+{
+    run(clients, duration, stop, call).await.in_all(duration)
+}
+
+/// Runs several kinds of calls in turn, so often, each for its share of `duration`: what is compared has the same of what else
+/// the machine does. `call` gets the kind first.
+pub(super) async fn in_turn<F, C>(
+    kinds: usize,
+    rounds: u64,
+    (clients, duration): (u32, Span),
+    stop: &AtomicBool,
+    call: F,
+) -> Vec<Looped>
+where
+    F: Fn(usize) -> C + Clone + Send + Sync + 'static,
+    C: Future<Output = Called> + Send + 'static,
+{
+    let share = Span::from_nanos(duration.as_nanos() / rounds);
+    let mut done: Vec<Done> = (0..kinds).map(|_| Done::default()).collect();
+    for _ in 0..rounds {
+        for (kind, done) in done.iter_mut().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let call = call.clone();
+            done.add(run(clients, share, stop, move |_, _| call(kind)).await);
+        }
+    }
+    done.into_iter().map(|done| done.in_all(duration)).collect()
+}
+
+async fn run<F, C>(clients: u32, duration: Span, stop: &AtomicBool, call: F) -> Done
 where
     F: Fn(u32, u64) -> C + Send + Sync + 'static,
     C: Future<Output = Called> + Send + 'static,
@@ -50,7 +107,7 @@ where
     for client in 0..clients {
         running.spawn(one(client, Arc::clone(&call), (from, to), Arc::clone(&ended)));
     }
-    let mut all = Client::default();
+    let mut all = Done::default();
     loop {
         let look = env.now() + Span::from_millis(100);
         tokio::select! {
@@ -63,33 +120,20 @@ where
                 None => break,
                 // A task that panicked has said so.
                 Some(Err(_)) => all.errors += 1,
-                Some(Ok(client)) => {
-                    all.items += client.items;
-                    all.errors += client.errors;
-                    all.first_error = all.first_error.or(client.first_error);
-                    all.latencies_ms.extend(client.latencies_ms);
-                }
+                Some(Ok(client)) => all.add(client),
             }
         }
     }
-    all.latencies_ms.sort_by(f64::total_cmp);
-    let calls = all.latencies_ms.len();
-    let of = |share: f64, least: usize| (calls >= least).then(|| quantile(&all.latencies_ms, share));
-    Looped {
-        per_second: all.items as f64 / duration.as_secs_f64(),
-        latency_ms: [of(0.5, 1), of(0.95, LEAST_FOR_P95), of(0.99, LEAST_FOR_P99)],
-        errors: all.errors,
-        first_error: all.first_error,
-    }
+    all
 }
 
-async fn one<F, C>(client: u32, call: Arc<F>, (from, to): (Instant, Instant), ended: Arc<AtomicBool>) -> Client
+async fn one<F, C>(client: u32, call: Arc<F>, (from, to): (Instant, Instant), ended: Arc<AtomicBool>) -> Done
 where
     F: Fn(u32, u64) -> C,
     C: Future<Output = Called>,
 {
     let env = LiveEnv::new();
-    let mut done = Client::default();
+    let mut done = Done::default();
     let mut began = env.now();
     for number in 0.. {
         if began >= to || ended.load(Ordering::Relaxed) {

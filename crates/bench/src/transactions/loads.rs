@@ -11,7 +11,7 @@ use glidepath_txn::{Division, Planner};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::closed_loop::{Called, closed_loop};
+use super::closed_loop::{Called, in_turn};
 use super::{Context, Line, Part, TxnBenchError};
 
 /// Rows and columns of the cells that are loaded together.
@@ -21,6 +21,9 @@ pub(super) const READERS: [u32; 2] = [1, 10];
 
 pub(super) const DIVISIONS: [(Division, &str); 3] =
     [(Division::PerColumn, "per column"), (Division::Full, "full"), (Division::Selective, "selective")];
+
+/// How often the divisions take turns.
+const ROUNDS: u64 = 5;
 
 /// Requests of one load at a time, as in `txn::table`.
 const PARALLEL: usize = 16;
@@ -33,13 +36,14 @@ pub(super) async fn loads(context: &Context<'_>, add: &mut impl FnMut(Line)) -> 
         let table = context.table(&format!("load{rows}"))?;
         let cells = prepare(context.store, &table, rows, columns).await?;
         for readers in READERS {
-            for (division, name) in DIVISIONS {
-                if context.stopped() {
-                    return Ok(());
-                }
-                let (store, table, cells) = (context.store.clone(), table.clone(), cells.clone());
-                let load = move |_, _| load(store.clone(), table.clone(), cells.clone(), division);
-                let looped = closed_loop(readers, context.plan.duration, context.stop, load).await;
+            let (store, table, cells) = (context.store.clone(), table.clone(), cells.clone());
+            let load = move |kind: usize| load(store.clone(), table.clone(), cells.clone(), DIVISIONS[kind].0);
+            let measured = (readers, context.plan.duration);
+            let looped = in_turn(DIVISIONS.len(), ROUNDS, measured, context.stop, load).await;
+            if context.stopped() {
+                return Ok(());
+            }
+            for ((_, name), looped) in DIVISIONS.into_iter().zip(looped) {
                 add(Line::of(Part::Loads, format!("{rows} rows of {columns} columns, {name}"), readers, looped));
             }
         }

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// A planner that keeps columns together, as AtlasDB's.
 fn planner(cross_column: usize, single_query: usize) -> Planner {
-    Planner::new(Limits { cross_column, single_query }).unwrap()
+    Planner::new(Limits { cross_column, single_query }).unwrap().along(Axis::Column)
 }
 
 /// A cell of this column, in a row of this number.
@@ -97,8 +98,23 @@ fn limits_that_contradict_each_other_are_refused() {
     assert_eq!(planner(10, 10).limits().cross_column, 10);
 }
 
+#[test]
+fn rows_are_kept_together_where_nothing_else_is_said() {
+    let planner = Planner::new(Limits { cross_column: 3, single_query: 4 }).unwrap();
+    let list = (0..10).map(|number| cell(["a", "b", "c", "d", "e"][number / 2], 1 + number % 2));
+    let list: Vec<Cell> = list.chain([cell("x", 0), cell("x", 3), cell("y", 3)]).collect();
+    let rows = |plan: Vec<Batch>| -> Vec<Vec<u8>> {
+        plan.iter().map(|batch| batch.cells().iter().map(|cell| cell.row[7]).collect()).collect()
+    };
+    assert_eq!(rows(planner.selective(list)), [vec![1; 4], vec![1], vec![2; 4], vec![2], vec![0, 3, 3]]);
+}
+
 fn divisions() -> impl Strategy<Value = Division> {
     prop_oneof![Just(Division::PerColumn), Just(Division::Full), Just(Division::Selective)]
+}
+
+fn axes() -> impl Strategy<Value = Axis> {
+    prop_oneof![Just(Axis::Row), Just(Axis::Column)]
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -115,8 +131,9 @@ fn lists() -> impl Strategy<Value = Vec<Cell>> {
     prop::collection::vec(cell, 0..300)
 }
 
-fn columns(cells: &[Cell]) -> BTreeSet<&Bytes> {
-    cells.iter().map(|cell| &cell.column).collect()
+/// The rows or columns of these cells.
+fn set_of_lines(axis: Axis, cells: &[Cell]) -> BTreeSet<&Bytes> {
+    cells.iter().map(|cell| axis.of(cell)).collect()
 }
 
 fn sorted(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
@@ -127,17 +144,23 @@ fn sorted(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
 
 proptest! {
     #[test]
-    fn plans_hold_the_cells_of_the_list(division in divisions(), limits in limits(), list in lists()) {
-        let plan = Planner::new(limits).unwrap().plan(division, list.clone());
+    fn plans_hold_the_cells_of_the_list(
+        division in divisions(), axis in axes(), limits in limits(), list in lists()
+    ) {
+        let plan = Planner::new(limits).unwrap().along(axis).plan(division, list.clone());
         prop_assert_eq!(sorted(plan.iter().flat_map(|batch| batch.cells().to_vec())), sorted(list));
     }
 
     #[test]
-    fn batches_are_within_the_limits(division in divisions(), limits in limits(), list in lists()) {
-        for batch in Planner::new(limits).unwrap().plan(division, list) {
+    fn batches_are_within_the_limits(division in divisions(), axis in axes(), limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().along(axis).plan(division, list) {
             prop_assert!(!batch.cells().is_empty());
             prop_assert!(batch.cells().len() <= limits.single_query);
-            if columns(batch.cells()).len() > 1 {
+            let kept_together = match division {
+                Division::PerColumn => Axis::Column,
+                Division::Full | Division::Selective => axis,
+            };
+            if set_of_lines(kept_together, batch.cells()).len() > 1 {
                 prop_assert!(division != Division::PerColumn);
                 prop_assert!(batch.cells().len() <= limits.cross_column);
             }
@@ -145,44 +168,48 @@ proptest! {
     }
 
     #[test]
-    fn cells_of_a_column_stay_in_the_order_of_the_list(division in divisions(), limits in limits(), list in lists()) {
-        let plan = Planner::new(limits).unwrap().plan(division, list.clone());
+    fn cells_of_a_line_stay_in_the_order_of_the_list(
+        division in divisions(), axis in axes(), limits in limits(), list in lists()
+    ) {
+        let plan = Planner::new(limits).unwrap().along(axis).plan(division, list.clone());
         let planned: Vec<Cell> = plan.iter().flat_map(|batch| batch.cells().to_vec()).collect();
-        for column in columns(&list) {
-            let of_column = |cells: &[Cell]| -> Vec<Cell> {
-                cells.iter().filter(|cell| cell.column == column).cloned().collect()
+        let axis = if division == Division::PerColumn { Axis::Column } else { axis };
+        for line in set_of_lines(axis, &list) {
+            let of_line = |cells: &[Cell]| -> Vec<Cell> {
+                cells.iter().filter(|cell| axis.of(cell) == line).cloned().collect()
             };
-            prop_assert_eq!(of_column(&planned), of_column(&list));
+            prop_assert_eq!(of_line(&planned), of_line(&list));
         }
     }
 
-    /// No more batches than the limits force, and large columns alone.
+    /// No more batches than the limits force, and large lines alone.
     #[test]
-    fn selective_has_as_few_batches_as_it_can(limits in limits(), list in lists()) {
+    fn selective_has_as_few_batches_as_it_can(axis in axes(), limits in limits(), list in lists()) {
         let Limits { cross_column, single_query } = limits;
         let mut counts: BTreeMap<&Bytes, usize> = BTreeMap::new();
         for cell in &list {
-            *counts.entry(&cell.column).or_default() += 1;
+            *counts.entry(axis.of(cell)).or_default() += 1;
         }
-        let plan = Planner::new(limits).unwrap().selective(list.clone());
+        let plan = Planner::new(limits).unwrap().along(axis).selective(list.clone());
         let large: usize =
             counts.values().filter(|&&count| count > cross_column).map(|count| count.div_ceil(single_query)).sum();
         let shared: usize = counts.values().filter(|&&count| count <= cross_column).sum();
         prop_assert_eq!(plan.len(), large + shared.div_ceil(cross_column));
         for batch in &plan {
-            let columns = columns(batch.cells());
-            prop_assert!(columns.len() == 1 || columns.iter().all(|column| counts[*column] <= cross_column));
+            let lines = set_of_lines(axis, batch.cells());
+            prop_assert!(lines.len() == 1 || lines.iter().all(|line| counts[*line] <= cross_column));
         }
         prop_assert!(plan[large..].iter().rev().skip(1).all(|batch| batch.cells().len() == cross_column));
     }
 
-    /// A batch that mixes columns holds all cells of each, except perhaps of its first and its last one.
+    /// A batch that mixes lines holds all cells of each, except perhaps of its first and its last one.
     #[test]
-    fn no_column_is_in_the_middle_of_two_batches(limits in limits(), list in lists()) {
-        for batch in Planner::new(limits).unwrap().selective(list.clone()) {
-            let columns = columns(batch.cells());
-            for column in columns.iter().skip(1).take(columns.len().saturating_sub(2)) {
-                let count = |cells: &[Cell]| cells.iter().filter(|cell| cell.column == **column).count();
+    fn no_line_is_in_the_middle_of_two_batches(axis in axes(), limits in limits(), list in lists()) {
+        for batch in Planner::new(limits).unwrap().along(axis).selective(list.clone()) {
+            let mut lines: Vec<&Bytes> = batch.cells().iter().map(|cell| axis.of(cell)).collect();
+            lines.dedup();
+            for line in lines.iter().skip(1).take(lines.len().saturating_sub(2)) {
+                let count = |cells: &[Cell]| cells.iter().filter(|cell| axis.of(cell) == *line).count();
                 prop_assert_eq!(count(batch.cells()), count(&list));
             }
         }
