@@ -137,14 +137,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// What holds this commit back for an overwrite that lost.
     pub(crate) fn hold(&self, cell: &Cell, commit: &TableCommit) -> Option<Hold> {
-        let hold = cell.priority.before(self.env.now(), commit);
-        Counts::add(&self.counts.held, u64::from(hold.is_some()));
-        hold
+        cell.priority.before(self.env.now(), commit)
     }
 
-    /// Waits until these have ended.
+    /// Waits until these have ended, which hold one commit back.
     pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (impl Deref<Target = Cell>, Hold)>) {
-        let began = self.env.now();
+        let (began, mut holds) = (self.env.now(), holds.into_iter().peekable());
+        Counts::add(&self.counts.held, u64::from(holds.peek().is_some()));
         for (cell, hold) in holds {
             cell.priority.over(hold, &self.env).await;
         }
@@ -160,8 +159,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 Counts::add(&self.counts.priorities_used, u64::from(used > 0));
             }
             Err(error) if error.kind == Kind::Conflict => {
-                let parts = parts.iter().map(|(cell, part)| (&cell.priority, *part));
-                Counts::add(&self.counts.priorities, u64::from(Priority::lost(parts, now, self.settings.priority)));
+                let parts: Vec<_> = parts.iter().map(|(cell, part)| (&cell.priority, *part)).collect();
+                Counts::add(&self.counts.priorities, u64::from(Priority::lost(&parts, now, self.settings.priority)));
             }
             Err(_) => {}
         }

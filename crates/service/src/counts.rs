@@ -26,11 +26,11 @@ pub struct Counts {
     pub replayed: AtomicU64,
     /// Versions of tables written: less than `committed` where commits shared one.
     pub versions: AtomicU64,
-    /// Times that a branch was held for an overwrite that lost.
+    /// Times that others were held back for the next try of a commit that lost.
     pub priorities: AtomicU64,
-    /// Those of them that the overwrite used: it landed meanwhile.
+    /// Those of them that it used: it landed meanwhile.
     pub priorities_used: AtomicU64,
-    /// Commits that waited for such an overwrite.
+    /// Commits that waited for such a try.
     pub held: AtomicU64,
     /// How long they waited, in milliseconds.
     pub held_ms: AtomicU64,

@@ -19,6 +19,7 @@ use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
+use crate::cells::Cell;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
 use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
@@ -105,7 +106,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.wait_out(holds).await;
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
         let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
-        let answer = self.commit_parts(&parts, key, &mut led, &mut turns).await;
+        let answer = self.commit_parts((&parts, &cells), key, &mut led, &mut turns).await;
         self.inner.withdraw(turns).await;
         lead::hand_over(&mut led);
         self.inner.note_for_priority(&cells, &answer);
@@ -114,14 +115,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     async fn commit_parts(
         &self,
-        parts: &[Part],
+        (parts, cells): (&[Part], &[(&Cell, &TableCommit)]),
         key: Option<&Idempotency>,
         led: &mut Vec<Lead>,
         turns: &mut Turns,
     ) -> Result<(), ServiceError> {
         for attempt in 0..self.inner.settings.attempts.max(1) {
             if led.is_empty() {
-                *led = self.inner.lead_all(parts.iter().map(|part| &part.name)).await?;
+                *led = self.inner.lead_all(cells.iter().map(|(cell, _)| *cell)).await?;
             }
             if self.attempt_all(parts, key, turns).await? {
                 return Ok(());

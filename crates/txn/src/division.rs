@@ -4,8 +4,9 @@
 //! and columns. A [`Planner`] divides a list of cells into batches; sending them, in parallel or not, is the caller's part.
 //! A store whose requests ask for one row each takes the batches [by row](Batch::by_row).
 //!
-//! AtlasDB's store reads one column of many rows with one request, so its selective loader keeps columns together. A store that
-//! reads many columns of one row with one request, as CQL and sorted keys do, keeps [rows](Axis::Row) together.
+//! AtlasDB's store reads one column of many rows with one request, so its selective loader keeps columns together. Over CQL, Cassandra
+//! reads many columns of one row with one request, so there it keeps [rows](Axis::Row) together. The other stores of this project take
+//! any cells in one request.
 //!
 //! Every plan holds the same cells as the list, a cell as many times as the list does. The same list in the same order gives
 //! the same plan.
@@ -36,7 +37,7 @@ pub enum Division {
 /// Which cells a store reads best together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Axis {
-    /// Those of one row: what all stores of this project do.
+    /// Those of one row, as Cassandra over CQL.
     #[default]
     Row,
     /// Those of one column, as AtlasDB's requests to Cassandra over Thrift.
@@ -213,12 +214,13 @@ fn lines(axis: Axis, cells: Vec<Cell>) -> Vec<Vec<Cell>> {
     let mut cells = cells.into_iter();
     let (mut lines, mut numbers) = (Vec::<Vec<Cell>>::new(), BTreeMap::<Bytes, usize>::new());
     for run in runs {
-        let run: Vec<Cell> = cells.by_ref().take(run).collect();
-        match numbers.entry(axis.of(&run[0]).clone()) {
+        let Some(first) = cells.as_slice().first() else { break };
+        let (line, run) = (axis.of(first).clone(), cells.by_ref().take(run));
+        match numbers.entry(line) {
             Entry::Occupied(number) => lines[*number.get()].extend(run),
             Entry::Vacant(free) => {
                 free.insert(lines.len());
-                lines.push(run);
+                lines.push(run.collect());
             }
         }
     }

@@ -33,7 +33,7 @@ use glidepath_env::{Cause, Cell, Denial, Env, KvReadError, KvStore, Rank, ReadLe
 use glidepath_model::Span;
 
 use crate::mutant::{self, Mutant};
-use crate::{Division, Encoding, Entry, Outcome, Planner, Stage, Timestamp};
+use crate::{Axis, Division, Encoding, Entry, Outcome, Planner, Stage, Timestamp};
 
 use ends::Ends;
 pub use format::{OpenError, parse_encoding};
@@ -45,7 +45,7 @@ pub use scan::Scan;
 pub struct Options {
     /// In which batches cells are loaded.
     pub division: Division,
-    /// The limits of these batches.
+    /// The limits of these batches. Which cells they keep together follows from the encoding.
     pub planner: Planner,
     /// Ends that are kept in memory. AtlasDB keeps 1,000,000.
     pub cached: usize,
@@ -259,7 +259,12 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
     /// The entries of those that have one.
     async fn read(&self, starts: &[Timestamp], level: ReadLevel) -> Result<Vec<(Timestamp, Entry)>, GetError> {
         let cells = starts.iter().map(|start| self.shared.encoding.cell(*start)).collect();
-        let batches = self.shared.options.planner.plan(self.shared.options.division, cells);
+        // The original encoding has one column, and a row for each transaction: rows would make many small batches.
+        let axis = match self.shared.encoding {
+            Encoding::Original(_) => Axis::Column,
+            Encoding::Tickets(_) | Encoding::Staged(_) => Axis::Row,
+        };
+        let batches = self.shared.options.planner.along(axis).plan(self.shared.options.division, cells);
         let load = |batch: crate::Batch| async move {
             let values = self.store.get(&self.shared.table, batch.cells(), level).await?;
             let there = batch.cells().iter().zip(values).filter_map(|(cell, value)| Some((cell, value?)));

@@ -18,7 +18,8 @@ pub(super) type Called = Result<u64, String>;
 
 /// What the clients did in the measured time.
 pub(super) struct Looped {
-    /// Items of calls that ended in the measured time, per second.
+    /// Items of the calls that began in the measured time, per second: of the time that the clients took for them, which is longer
+    /// than the measured time if calls are.
     pub(super) per_second: f64,
     pub(super) latency_ms: [Option<f64>; 3],
     pub(super) errors: u64,
@@ -28,7 +29,7 @@ pub(super) struct Looped {
 
 /// What some clients did.
 #[derive(Default)]
-pub(super) struct Done {
+struct Done {
     items: u64,
     errors: u64,
     first_error: Option<String>,
@@ -43,13 +44,13 @@ impl Done {
         self.latencies_ms.extend(other.latencies_ms);
     }
 
-    /// In this measured time.
-    fn in_all(mut self, duration: Span) -> Looped {
+    /// By so many clients at a time.
+    fn by(mut self, clients: u32) -> Looped {
         self.latencies_ms.sort_by(f64::total_cmp);
-        let calls = self.latencies_ms.len();
+        let (calls, busy_ms) = (self.latencies_ms.len(), self.latencies_ms.iter().sum::<f64>());
         let of = |share: f64, least: usize| (calls >= least).then(|| quantile(&self.latencies_ms, share));
         Looped {
-            per_second: self.items as f64 / duration.as_secs_f64(),
+            per_second: if calls == 0 { 0.0 } else { f64::from(clients) * self.items as f64 * 1e3 / busy_ms },
             latency_ms: [of(0.5, 1), of(0.95, LEAST_FOR_P95), of(0.99, LEAST_FOR_P99)],
             errors: self.errors,
             first_error: self.first_error,
@@ -63,11 +64,11 @@ where
     F: Fn(u32, u64) -> C + Send + Sync + 'static,
     C: Future<Output = Called> + Send + 'static,
 {
-    run(clients, duration, stop, call).await.in_all(duration)
+    run(clients, duration, stop, call).await.by(clients)
 }
 
 /// Runs several kinds of calls in turn, so often, each for its share of `duration`: what is compared has the same of what else
-/// the machine does. `call` gets the kind first.
+/// the machine does. Each round begins with another kind. `call` gets the kind.
 pub(super) async fn in_turn<F, C>(
     kinds: usize,
     rounds: u64,
@@ -81,16 +82,16 @@ where
 {
     let share = Span::from_nanos(duration.as_nanos() / rounds);
     let mut done: Vec<Done> = (0..kinds).map(|_| Done::default()).collect();
-    for _ in 0..rounds {
-        for (kind, done) in done.iter_mut().enumerate() {
+    for round in 0..rounds as usize {
+        for kind in (0..kinds).map(|kind| (kind + round) % kinds) {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
             let call = call.clone();
-            done.add(run(clients, share, stop, move |_, _| call(kind)).await);
+            done[kind].add(run(clients, share, stop, move |_, _| call(kind)).await);
         }
     }
-    done.into_iter().map(|done| done.in_all(duration)).collect()
+    done.into_iter().map(|done| done.by(clients)).collect()
 }
 
 async fn run<F, C>(clients: u32, duration: Span, stop: &AtomicBool, call: F) -> Done
@@ -145,7 +146,7 @@ where
             done.latencies_ms.push(now.since(began).as_secs_f64() * 1e3);
         }
         match called {
-            Ok(items) if now >= from && now < to => done.items += items,
+            Ok(items) if began >= from => done.items += items,
             Ok(_) => {}
             Err(words) => {
                 done.errors += 1;

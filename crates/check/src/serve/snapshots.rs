@@ -99,10 +99,12 @@ impl Client {
         }
         let snapshots = [self.fresh(), self.fresh()];
         let intent = if self.chance(0.3) { Intent::Overwrite } else { Intent::Append };
+        // Half of those that overwrite do so at one table, and append at the other.
+        let intents = [intent, if snapshots[1] % 2 == 0 { Intent::Append } else { intent }];
         let keyed = self.chance(0.5);
         for attempt in 0..TRIES {
             let (mut changes, mut files, mut uuids, mut heads) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            for (table, snapshot) in [&one, &other].into_iter().zip(snapshots) {
+            for ((table, snapshot), intent) in [&one, &other].into_iter().zip(snapshots).zip(intents) {
                 let Some(current) = self.load(table).await else { return };
                 let Some(written) = self.write(&current, snapshot, attempt, intent).await else { return };
                 heads.push(written.head());

@@ -5,7 +5,7 @@
 //! a change has lost: until its next try has landed, but for a bounded time. Not every client comes back, and not every
 //! one can be told again by its id, so
 //!
-//! * a commit waits once at most at a table, and no longer than that time;
+//! * a commit waits once at most at a table, and no longer than that time in all;
 //! * after a hold, the next one begins only when as much time has passed as the hold took; each hold in a row that was in
 //!   vain doubles this rest;
 //! * who lost a change of several tables has a hold at all of them or at none, so no two that have holds wait for each other.

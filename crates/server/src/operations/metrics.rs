@@ -198,9 +198,13 @@ fn of_service(out: &mut String, counts: &Counts) {
         ("in_line_ms", "How long this server waited in such lines, in milliseconds.", &counts.in_line_ms),
         ("unknown_outcomes", "Commits whose outcome could not be told.", &counts.unknown),
         ("replays", "Requests answered by what an earlier delivery of them did.", &counts.replayed),
-        ("priorities", "Times that a branch was held for an overwrite that conflicted.", &counts.priorities),
-        ("priorities_used", "Those of them in which the overwrite landed.", &counts.priorities_used),
-        ("held", "Commits that waited for such an overwrite.", &counts.held),
+        (
+            "priorities",
+            "Times that others were held back for the next try of an overwrite that conflicted.",
+            &counts.priorities,
+        ),
+        ("priorities_used", "Those of them in which it landed.", &counts.priorities_used),
+        ("held", "Commits that waited for such a try.", &counts.held),
         ("held_ms", "How long they waited, in milliseconds.", &counts.held_ms),
         ("versions", "Versions of tables written; several commits may share one.", &counts.versions),
     ] {

@@ -224,7 +224,25 @@ async fn who_waits_is_told() {
     }
     contains_all(&page(&server, "/namespaces/a", "").await, &[told]);
     contains_all(&page(&server, "/namespaces/a/tables/t", "").await, &["<dt>commits waiting</dt><dd>1</dd>"]);
+    // One over two tables waits once at each.
+    server.create_table("a", "u", "").await;
+    let [mut t, mut u] = [snapshot(4, Some(1), 2, "main", "append"), snapshot(5, None, 1, "main", "append")];
+    t["identifier"] = json!({"namespace": ["a"], "name": "t"});
+    u["identifier"] = json!({"namespace": ["a"], "name": "u"});
+    let both = server.request("POST", "/v1/transactions/commit", "").json(&json!({"table-changes": [t, u]}));
+    let both = tokio::spawn(both.send());
+    let told = told.replace("<td class=\"number\">1</td>", "<td class=\"number\">2</td>");
+    let told_too = "<bdi>a / u</bdi></a></td><td class=\"number\">1</td><td class=\"number\">0</td>";
+    loop {
+        let root = page(&server, "/", "").await;
+        if root.contains(&told) && root.contains(told_too) {
+            break;
+        }
+        assert!(!both.is_finished());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     waiting.abort();
+    both.abort();
 }
 
 #[tokio::test]

@@ -19,11 +19,11 @@ const FOR_EVER: Span = Span::from_secs(100 * 365 * 24 * 3600);
 /// Who has priority at one table.
 #[derive(Default)]
 pub(crate) struct Priority {
-    holds: group::Priority<Overwrite>,
+    holds: group::Priority<Try>,
 }
 
 /// A snapshot, and the branch that is held for it.
-struct Overwrite {
+struct Try {
     snapshot: i64,
     branch: String,
 }
@@ -31,7 +31,7 @@ struct Overwrite {
 impl Priority {
     /// The hold that this commit has to wait for.
     pub(crate) fn before(&self, now: Instant, commit: &TableCommit) -> Option<Hold> {
-        self.holds.before(now, |held| added(commit) != Some(held.snapshot) && moves(commit, &held.branch))
+        self.holds.before(now, |held| !adds(commit, held.snapshot) && moves(commit, &held.branch))
     }
 
     /// Waits for the end of a hold.
@@ -40,31 +40,39 @@ impl Priority {
         self.holds.over(hold, late).await;
     }
 
-    /// These parts of a commit, each to the table of its priority, lost. Returns whether holds begin: for each part that is an
-    /// overwrite, or for none. In the order of the names of the tables.
-    pub(crate) fn lost<'a>(
-        parts: impl IntoIterator<Item = (&'a Self, &'a TableCommit)>,
-        now: Instant,
-        longest: Span,
-    ) -> bool {
+    /// These parts of a commit, each to the table of its priority, lost. Returns whether holds begin. If one of them is an
+    /// overwrite, they do for each part that adds a snapshot, because the next try has to come first at all their tables; or for
+    /// none. In the order of the names of the tables.
+    pub(crate) fn lost<'a>(parts: &[(&'a Self, &'a TableCommit)], now: Instant, longest: Span) -> bool {
         let longest = if mutant::is(Mutant::HeldForEver) { FOR_EVER } else { longest };
-        let overwrites = parts.into_iter().filter_map(|(priority, commit)| {
-            let (snapshot, branch) = overwrite(commit)?;
-            Some((&priority.holds, Overwrite { snapshot, branch: branch.to_owned() }))
+        if !parts.iter().any(|(_, commit)| overwrites(commit)) {
+            return false;
+        }
+        let tries = parts.iter().filter_map(|(priority, commit)| {
+            let (snapshot, branch) = overwrite(commit).or_else(|| added(commit))?;
+            Some((&priority.holds, Try { snapshot, branch: branch.to_owned() }))
         });
-        group::Priority::lost_at(overwrites, now, longest)
+        group::Priority::lost_at(tries, now, longest)
     }
 
     /// A commit took effect. Returns whether a hold was for it.
     pub(crate) fn landed(&self, now: Instant, commit: &TableCommit) -> bool {
-        self.holds.landed(now, |held| added(commit) == Some(held.snapshot))
+        self.holds.landed(now, |held| adds(commit, held.snapshot))
     }
 }
 
-/// The snapshot that a commit adds.
-fn added(commit: &TableCommit) -> Option<i64> {
-    commit.updates.iter().find_map(|update| match update {
-        TableUpdate::AddSnapshot { snapshot } => Some(snapshot.snapshot_id()),
+fn adds(commit: &TableCommit, id: i64) -> bool {
+    let is_it =
+        |update: &TableUpdate| matches!(update, TableUpdate::AddSnapshot { snapshot } if snapshot.snapshot_id() == id);
+    commit.updates.iter().any(is_it)
+}
+
+/// A snapshot that a commit adds, and the branch that it moves there.
+fn added(commit: &TableCommit) -> Option<(i64, &str)> {
+    commit.updates.iter().rev().find_map(|update| match update {
+        TableUpdate::SetSnapshotRef { ref_name, reference } if adds(commit, reference.snapshot_id) => {
+            Some((reference.snapshot_id, ref_name.as_str()))
+        }
         _ => None,
     })
 }

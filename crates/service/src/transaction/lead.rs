@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use glidepath_env::Env;
-use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_queue::{NotQueued, Seat};
 use glidepath_table::Files;
@@ -16,31 +15,28 @@ use crate::cells::{Answer, Cell};
 use crate::commit::Request;
 use crate::error::{Kind, ServiceError};
 
-/// The role at one table, which is busy as long as its cell is held.
-pub(super) type Lead = (Arc<Cell>, Seat<Arc<Request>, Answer>);
+/// The role at one table. The commit holds its cell.
+pub(super) type Lead = Seat<Arc<Request>, Answer>;
 
 /// Ends these roles; those that wait take them together.
 pub(super) fn hand_over(led: &mut Vec<Lead>) {
-    for (_cell, seat) in led.drain(..) {
-        seat.hand_over();
-    }
+    led.drain(..).for_each(Seat::hand_over);
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// The role at each of these tables, whose names are in order. It ends when the seats are handed over or dropped.
-    pub(super) async fn lead_all(&self, names: impl Iterator<Item = &Name>) -> Result<Vec<Lead>, ServiceError> {
+    /// The role at each of these tables, which are in the order of their names. It ends when the seats are handed over or dropped.
+    pub(super) async fn lead_all(&self, cells: impl Iterator<Item = &Cell>) -> Result<Vec<Lead>, ServiceError> {
         let mut all = Vec::new();
-        for name in names {
-            all.push(self.lead_one(name).await?);
+        for cell in cells {
+            all.push(self.lead_one(cell).await?);
         }
         Ok(all)
     }
 
-    async fn lead_one(&self, name: &Name) -> Result<Lead, ServiceError> {
-        let cell = self.cells.of(name);
+    async fn lead_one(&self, cell: &Cell) -> Result<Lead, ServiceError> {
         loop {
             if let Some(seat) = cell.queue.seat() {
-                return Ok((cell, seat));
+                return Ok(seat);
             }
             match cell.queue.enqueue(Arc::new(Request::to_lead())) {
                 // Told when it is the first that waits and nobody leads. Another one may come first: then it waits again.

@@ -33,7 +33,7 @@ fn at(ms: u64) -> Instant {
 fn others_wait_until_it_landed() {
     let (priority, overwrite, append) =
         (Priority::default(), commit(1, Operation::Overwrite), commit(2, Operation::Append));
-    let lost = |commit, now| Priority::lost([(&priority, commit)], at(now), LONGEST);
+    let lost = |commit, now| Priority::lost(&[(&priority, commit)], at(now), LONGEST);
     assert!(!lost(&append, 0), "an append has no priority");
     assert!(priority.before(at(0), &append).is_none());
     assert!(lost(&overwrite, 0));
@@ -47,11 +47,25 @@ fn others_wait_until_it_landed() {
     assert!(lost(&overwrite, 400));
 }
 
+/// Otherwise two such commits, each with its append at the table of the other's overwrite, would wait for each other.
 #[test]
-fn only_the_overwrites_of_a_commit_over_several_tables_have_holds() {
+fn the_appends_beside_an_overwrite_of_another_table_have_holds_too() {
     let (one, two) = (Priority::default(), Priority::default());
     let (overwrite, append) = (commit(1, Operation::Overwrite), commit(2, Operation::Append));
-    assert!(Priority::lost([(&one, &overwrite), (&two, &append)], at(0), LONGEST));
-    assert!(one.before(at(1), &commit(3, Operation::Append)).is_some());
-    assert!(two.before(at(1), &commit(3, Operation::Append)).is_none());
+    assert!(!Priority::lost(&[(&one, &append), (&two, &append)], at(0), LONGEST), "appends have no priority");
+    assert!(Priority::lost(&[(&one, &overwrite), (&two, &append)], at(0), LONGEST));
+    let (other, another) = (commit(3, Operation::Append), commit(4, Operation::Overwrite));
+    assert!(one.before(at(1), &other).is_some() && two.before(at(1), &other).is_some());
+    assert!(one.before(at(1), &overwrite).is_none() && two.before(at(1), &append).is_none());
+    assert!(!Priority::lost(&[(&Priority::default(), &other), (&two, &another)], at(1), LONGEST), "all or none");
+}
+
+#[test]
+fn a_commit_of_several_snapshots_does_not_wait_for_itself() {
+    let (priority, mut both) = (Priority::default(), commit(2, Operation::Delete));
+    both.updates.splice(0..0, commit(1, Operation::Append).updates);
+    assert!(Priority::lost(&[(&priority, &both)], at(0), LONGEST));
+    assert!(priority.before(at(1), &both).is_none());
+    assert!(priority.before(at(1), &commit(3, Operation::Append)).is_some());
+    assert!(priority.landed(at(2), &both));
 }
