@@ -141,7 +141,7 @@ impl Planner {
     /// Columns in byte order, the cells of each in the order of the list, [`Limits::single_query`] at a time.
     #[must_use]
     pub fn per_column(self, cells: Vec<Cell>) -> Vec<Batch> {
-        let columns = lines(Axis::Column, cells).into_iter();
+        let columns = grouped(Axis::Column, cells).into_iter();
         columns.flat_map(|cells| chunks(cells, self.limits.single_query)).collect()
     }
 
@@ -151,21 +151,21 @@ impl Planner {
         chunks(cells, self.limits.cross_column).collect()
     }
 
-    /// Lines are the rows or the columns, by the [axis](Self::along).
+    /// [Along columns](Self::along), read column for row:
     ///
-    /// 1. Take the lines, columns in byte order and rows in the order of the list, the cells of each in the order of the list.
-    /// 2. A line with more cells than [`Limits::cross_column`] has batches of its own, of [`Limits::single_query`] cells
-    ///    and then the rest. A line with exactly as many does not, as in AtlasDB; its decision record says that it does.
-    /// 3. The cells of the other lines, one line after another, make up batches of [`Limits::cross_column`] cells and
+    /// 1. Take the rows in the order of the list (columns in byte order), the cells of each in the order of the list.
+    /// 2. A row with more cells than [`Limits::cross_column`] has batches of its own, of [`Limits::single_query`] cells
+    ///    and then the rest. A row with exactly as many does not, as in AtlasDB; its decision record says that it does.
+    /// 3. The cells of the other rows, one row after another, make up batches of [`Limits::cross_column`] cells and
     ///    then the rest. They come last.
     ///
-    /// So a batch with cells of several lines holds all cells of each of them in the list, except perhaps of its first and
-    /// its last line.
+    /// So a batch with cells of several rows holds all cells of each of them in the list, except perhaps of its first and
+    /// its last row.
     #[must_use]
     pub fn selective(self, cells: Vec<Cell>) -> Vec<Batch> {
         let Limits { cross_column, single_query } = self.limits;
         let (large, small): (Vec<_>, Vec<_>) =
-            lines(self.axis, cells).into_iter().partition(|cells| cells.len() > cross_column);
+            grouped(self.axis, cells).into_iter().partition(|cells| cells.len() > cross_column);
         let own = large.into_iter().flat_map(|cells| chunks(cells, single_query));
         let shared = chunks(small.into_iter().flatten(), cross_column);
         own.chain(shared).collect()
@@ -208,25 +208,25 @@ pub struct RowCells {
 
 /// The cells of each row or column, in the order of the list. Rows are in the order in which they begin there, because a caller
 /// may know what is near to what in the store; columns are in byte order, as in AtlasDB.
-fn lines(axis: Axis, cells: Vec<Cell>) -> Vec<Vec<Cell>> {
+fn grouped(axis: Axis, cells: Vec<Cell>) -> Vec<Vec<Cell>> {
     // Most lists have the cells of a row one after another, and looking up each run is cheaper than each cell.
     let runs: Vec<usize> = cells.chunk_by(|one, other| axis.of(one) == axis.of(other)).map(<[Cell]>::len).collect();
     let mut cells = cells.into_iter();
-    let (mut lines, mut numbers) = (Vec::<Vec<Cell>>::new(), BTreeMap::<Bytes, usize>::new());
+    let (mut groups, mut numbers) = (Vec::<Vec<Cell>>::new(), BTreeMap::<Bytes, usize>::new());
     for run in runs {
         let Some(first) = cells.as_slice().first() else { break };
-        let (line, run) = (axis.of(first).clone(), cells.by_ref().take(run));
-        match numbers.entry(line) {
-            Entry::Occupied(number) => lines[*number.get()].extend(run),
+        let (key, run) = (axis.of(first).clone(), cells.by_ref().take(run));
+        match numbers.entry(key) {
+            Entry::Occupied(number) => groups[*number.get()].extend(run),
             Entry::Vacant(free) => {
-                free.insert(lines.len());
-                lines.push(run.collect());
+                free.insert(groups.len());
+                groups.push(run.collect());
             }
         }
     }
     match axis {
-        Axis::Row => lines,
-        Axis::Column => numbers.into_values().map(|number| std::mem::take(&mut lines[number])).collect(),
+        Axis::Row => groups,
+        Axis::Column => numbers.into_values().map(|number| std::mem::take(&mut groups[number])).collect(),
     }
 }
 

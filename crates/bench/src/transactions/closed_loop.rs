@@ -58,7 +58,8 @@ impl Done {
     }
 }
 
-/// Runs the clients for a fifth of `duration`, and then for `duration`, which is measured. `call` gets the number of the client and of its call.
+/// Runs the clients for a fifth of `duration`, and then for `duration`, which is measured, and each until one of its calls was measured.
+/// `call` gets the number of the client and of its call.
 pub(super) async fn closed_loop<F, C>(clients: u32, duration: Span, stop: &AtomicBool, call: F) -> Looped
 where
     F: Fn(u32, u64) -> C + Send + Sync + 'static,
@@ -137,7 +138,8 @@ where
     let mut done = Done::default();
     let mut began = env.now();
     for number in 0.. {
-        if began >= to || ended.load(Ordering::Relaxed) {
+        // A call may take longer than all the time there is.
+        if (began >= to && !done.latencies_ms.is_empty()) || ended.load(Ordering::Relaxed) {
             break;
         }
         let called = call(client, number).await;

@@ -75,6 +75,7 @@ fn findings(lines: &[Line]) -> Vec<String> {
             ));
         }
     }
+    findings.extend(of_loads(lines));
     let bytes: Vec<f64> = lines.iter().filter_map(|line| line.bytes_per_entry).collect();
     if let [original, tickets] = bytes[..] {
         let times = original / tickets;
@@ -87,6 +88,21 @@ fn findings(lines: &[Line]) -> Vec<String> {
         findings.push(format!("{errors} calls ended in an error, as the last column says; the first: {first}"));
     }
     findings
+}
+
+/// Where selective loads are furthest behind the best division.
+fn of_loads(lines: &[Line]) -> Option<String> {
+    let loads = || lines.iter().filter(|line| line.part == Part::Loads);
+    let behind = loads().filter_map(|selective| {
+        let shape = selective.what.strip_suffix(", selective")?;
+        let same = loads().filter(|line| line.clients == selective.clients && line.what.starts_with(shape));
+        let best = same.filter_map(|line| line.latency_ms[0]).min_by(f64::total_cmp)?;
+        Some((selective.latency_ms[0]? / best, shape, selective.clients))
+    });
+    let (times, shape, clients) = behind.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!(
+        "In the median, selective loads take up to {times:.2} times as long as the best division ({shape}, clients: {clients})."
+    ))
 }
 
 /// Puts by clients, a line for each encoding.

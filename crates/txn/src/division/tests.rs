@@ -132,7 +132,7 @@ fn lists() -> impl Strategy<Value = Vec<Cell>> {
 }
 
 /// The rows or columns of these cells.
-fn set_of_lines(axis: Axis, cells: &[Cell]) -> BTreeSet<&Bytes> {
+fn rows_or_columns(axis: Axis, cells: &[Cell]) -> BTreeSet<&Bytes> {
     cells.iter().map(|cell| axis.of(cell)).collect()
 }
 
@@ -160,7 +160,7 @@ proptest! {
                 Division::PerColumn => Axis::Column,
                 Division::Full | Division::Selective => axis,
             };
-            if set_of_lines(kept_together, batch.cells()).len() > 1 {
+            if rows_or_columns(kept_together, batch.cells()).len() > 1 {
                 prop_assert!(division != Division::PerColumn);
                 prop_assert!(batch.cells().len() <= limits.cross_column);
             }
@@ -168,21 +168,21 @@ proptest! {
     }
 
     #[test]
-    fn cells_of_a_line_stay_in_the_order_of_the_list(
+    fn cells_of_a_row_or_column_stay_in_the_order_of_the_list(
         division in divisions(), axis in axes(), limits in limits(), list in lists()
     ) {
         let plan = Planner::new(limits).unwrap().along(axis).plan(division, list.clone());
         let planned: Vec<Cell> = plan.iter().flat_map(|batch| batch.cells().to_vec()).collect();
         let axis = if division == Division::PerColumn { Axis::Column } else { axis };
-        for line in set_of_lines(axis, &list) {
-            let of_line = |cells: &[Cell]| -> Vec<Cell> {
-                cells.iter().filter(|cell| axis.of(cell) == line).cloned().collect()
+        for one in rows_or_columns(axis, &list) {
+            let of_one = |cells: &[Cell]| -> Vec<Cell> {
+                cells.iter().filter(|cell| axis.of(cell) == one).cloned().collect()
             };
-            prop_assert_eq!(of_line(&planned), of_line(&list));
+            prop_assert_eq!(of_one(&planned), of_one(&list));
         }
     }
 
-    /// No more batches than the limits force, and large lines alone.
+    /// No more batches than the limits force, and large rows or columns alone.
     #[test]
     fn selective_has_as_few_batches_as_it_can(axis in axes(), limits in limits(), list in lists()) {
         let Limits { cross_column, single_query } = limits;
@@ -196,20 +196,20 @@ proptest! {
         let shared: usize = counts.values().filter(|&&count| count <= cross_column).sum();
         prop_assert_eq!(plan.len(), large + shared.div_ceil(cross_column));
         for batch in &plan {
-            let lines = set_of_lines(axis, batch.cells());
-            prop_assert!(lines.len() == 1 || lines.iter().all(|line| counts[*line] <= cross_column));
+            let found = rows_or_columns(axis, batch.cells());
+            prop_assert!(found.len() == 1 || found.iter().all(|one| counts[*one] <= cross_column));
         }
         prop_assert!(plan[large..].iter().rev().skip(1).all(|batch| batch.cells().len() == cross_column));
     }
 
-    /// A batch that mixes lines holds all cells of each, except perhaps of its first and its last one.
+    /// A batch that mixes rows or columns holds all cells of each, except perhaps of its first and its last one.
     #[test]
-    fn no_line_is_in_the_middle_of_two_batches(axis in axes(), limits in limits(), list in lists()) {
+    fn no_row_or_column_is_in_the_middle_of_two_batches(axis in axes(), limits in limits(), list in lists()) {
         for batch in Planner::new(limits).unwrap().along(axis).selective(list.clone()) {
-            let mut lines: Vec<&Bytes> = batch.cells().iter().map(|cell| axis.of(cell)).collect();
-            lines.dedup();
-            for line in lines.iter().skip(1).take(lines.len().saturating_sub(2)) {
-                let count = |cells: &[Cell]| cells.iter().filter(|cell| axis.of(cell) == *line).count();
+            let mut found: Vec<&Bytes> = batch.cells().iter().map(|cell| axis.of(cell)).collect();
+            found.dedup();
+            for one in found.iter().skip(1).take(found.len().saturating_sub(2)) {
+                let count = |cells: &[Cell]| cells.iter().filter(|cell| axis.of(cell) == *one).count();
                 prop_assert_eq!(count(batch.cells()), count(&list));
             }
         }
