@@ -31,6 +31,12 @@ pub trait ObjectStore {
     /// The object's size and tag, and when it was written.
     fn head(&self, key: &Key) -> impl Future<Output = Result<Metadata, ReadError>>;
 
+    /// Whether there is such an object, where that is no request to another machine. Nothing where it would be one, or if
+    /// it is not known.
+    fn is_there(&self, _key: &Key) -> impl Future<Output = Option<bool>> {
+        async { None }
+    }
+
     /// Writes the whole object if the guard holds, and returns the new tag. All or nothing.
     fn put(&self, key: &Key, body: impl Body, guard: Guard) -> impl Future<Output = Result<Tag, PutError>>;
 

@@ -10,6 +10,7 @@ use glidepath_table::{commit, files, json};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::{Kind, ServiceError};
 use crate::gunzip::gunzipped;
@@ -39,7 +40,7 @@ pub trait Metadata: Serialize + DeserializeOwned {
     ///
     /// # Errors
     /// If it has no JSON form.
-    fn to_json(&self) -> Result<serde_json::Value, ServiceError> {
+    fn to_json(&self) -> Result<Value, ServiceError> {
         let value = serde_json::to_value(self);
         let mut value = value.map_err(|error| ServiceError::new(Kind::Broken, error.to_string()))?;
         json::restore(&mut value);
@@ -56,7 +57,7 @@ pub trait Metadata: Serialize + DeserializeOwned {
 }
 
 impl Metadata for TableMetadata {
-    fn to_json(&self) -> Result<serde_json::Value, ServiceError> {
+    fn to_json(&self) -> Result<Value, ServiceError> {
         Ok(commit::to_json(self)?)
     }
 
@@ -75,14 +76,16 @@ impl<M: Metadata> Body<M> {
             .map_err(|_| ServiceError::invalid("the metadata has a value that the library for Iceberg cannot write"))?;
         let content = in_order(content?);
         // One that is deeper could be written, and not read.
-        if depth(&content) > MOST_DEPTH {
+        let (depth, length) = extent(&content);
+        if depth > MOST_DEPTH {
             let words = format!(
                 "the metadata would be nested to more than {MOST_DEPTH} levels, too deep to be read: use a \
                                  schema of fewer levels"
             );
             return Err(ServiceError::invalid(words));
         }
-        let json = serde_json::to_vec(&content).map_err(|error| {
+        let mut json = Vec::with_capacity(length);
+        serde_json::to_writer(&mut json, &content).map_err(|error| {
             ServiceError::new(Kind::Broken, format!("the metadata cannot be written as JSON: {error}"))
         })?;
         if json.len() as u64 > files::MOST {
@@ -126,20 +129,29 @@ const UNORDERED: [(&str, &str); 8] = [
 /// The most levels of lists and objects that a reader of JSON takes.
 const MOST_DEPTH: usize = 127;
 
-fn depth(value: &serde_json::Value) -> usize {
+/// How deep a value is nested, and about how many bytes it takes as JSON.
+fn extent(value: &Value) -> (usize, usize) {
+    /// Of a number, and of what separates a value from the next.
+    const NUMBER: usize = 8;
+    const AROUND: usize = 4;
+    let within = |(depth, length): (usize, usize), name: usize, item: &Value| {
+        let (inner, bytes) = extent(item);
+        (depth.max(1 + inner), length + name + bytes + AROUND)
+    };
     match value {
-        serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        serde_json::Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        _ => 0,
+        Value::Array(items) => items.iter().fold((1, AROUND), |all, item| within(all, 0, item)),
+        Value::Object(fields) => fields.iter().fold((1, AROUND), |all, (name, item)| within(all, name.len(), item)),
+        Value::String(text) => (0, text.len()),
+        _ => (0, NUMBER),
     }
 }
 
-fn in_order(mut metadata: serde_json::Value) -> serde_json::Value {
+fn in_order(mut metadata: Value) -> Value {
     for (list, by) in UNORDERED {
-        if let Some(items) = metadata.get_mut(list).and_then(serde_json::Value::as_array_mut) {
-            let key = |item: &serde_json::Value| {
-                let number = |name: &str| item.get(name).and_then(serde_json::Value::as_i64).unwrap_or_default();
-                let text = item.get(by).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        if let Some(items) = metadata.get_mut(list).and_then(Value::as_array_mut) {
+            let key = |item: &Value| {
+                let number = |name: &str| item.get(name).and_then(Value::as_i64).unwrap_or_default();
+                let text = item.get(by).and_then(Value::as_str).unwrap_or_default().to_owned();
                 (number(by), number("timestamp-ms"), number("snapshot-id"), text)
             };
             items.sort_by_cached_key(key);

@@ -39,7 +39,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// [`Kind::NoTable`], or what is wrong with its metadata.
     pub async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
         let name = table.catalog_name()?;
-        self.inner.current(&name).await?.ok_or_else(|| no_table(table))
+        let mut removed = None;
+        loop {
+            let body = self.inner.current(&name).await?.ok_or_else(|| no_table(table))?;
+            // As for a file that is read: a commit may have moved the pointer, and removed this file from the log.
+            match self.inner.is_removed(&body).await {
+                true if removed.as_ref() == Some(&body.location) => return Err(no_file(&body.location)),
+                true => removed = Some(body.location.clone()),
+                false => return Ok(body),
+            }
+        }
     }
 
     /// Whether there is such a table.
@@ -74,7 +83,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub async fn load_view(&self, view: &Identifier) -> Result<Loaded<ViewMetadata>, ServiceError> {
         let (at, name) = (self.head().await?, view.catalog_name()?);
         match self.entry(&at, &name).await? {
-            Some(Entry { kind: EntryKind::View, pointer: Some(pointer), .. }) => self.inner.view_body(&pointer).await,
+            Some(Entry { kind: EntryKind::View, pointer: Some(pointer), .. }) => {
+                let body = self.inner.view_body(&pointer).await?;
+                if self.inner.is_removed(&body).await { Err(no_file(&body.location)) } else { Ok(body) }
+            }
             _ => Err(no_view(view)),
         }
     }
@@ -142,6 +154,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(body)
     }
 
+    /// Whether somebody removed this file, though it is in memory; where a look is no request to another machine.
+    async fn is_removed<M>(&self, body: &Body<M>) -> bool {
+        self.files.is_there(&body.location).await == Some(false)
+    }
+
     /// A metadata file. Large ones are read one after the other.
     pub(crate) async fn read_body<M: Metadata>(&self, location: &str) -> Result<Body<M>, ServiceError> {
         let small = match self.files.read_up_to(location, LARGE).await {
@@ -165,13 +182,15 @@ pub(crate) type Current = (Loaded<TableMetadata>, Line);
 /// The catalog points to the file, so it is not the client's mistake that it cannot be read.
 fn no_body(error: FileError) -> ServiceError {
     match error {
-        FileError::NotFound(location) => {
-            let words = format!("Failed to open input stream for file: {location}: there is no such file");
-            ServiceError::new(Kind::NoFile, words)
-        }
+        FileError::NotFound(location) => no_file(&location),
         FileError::Outside { .. } => ServiceError::new(Kind::Broken, error.to_string()),
         error => error.into(),
     }
+}
+
+fn no_file(location: &str) -> ServiceError {
+    let words = format!("Failed to open input stream for file: {location}: there is no such file");
+    ServiceError::new(Kind::NoFile, words)
 }
 
 pub(crate) fn no_table(table: &Identifier) -> ServiceError {

@@ -47,6 +47,10 @@ impl<O: ObjectStore> Files for Warehouse<O> {
         }
     }
 
+    async fn is_there(&self, location: &str) -> Option<bool> {
+        self.store.is_there(&self.key(location).ok()?).await
+    }
+
     async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
         let key = self.key(location)?;
         let (mut tries, mut guard, mut doubt) = (0, Guard::Absent, false);

@@ -85,6 +85,14 @@ impl ObjectStore for PlainStore {
         self.act(move |root| root.head(key.as_str())).await.map_err(not_read)?
     }
 
+    async fn is_there(&self, key: &Key) -> Option<bool> {
+        if self.0.is_known(key.as_str()) {
+            return Some(true);
+        }
+        let key = key.clone();
+        self.act(move |root| root.is_there(key.as_str())).await.ok()?
+    }
+
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let (key, payload) = (key.clone(), body.into_payload());
         self.act(move |root| root.put(key.as_str(), &payload, &guard)).await.map_err(not_written)?

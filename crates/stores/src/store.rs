@@ -71,6 +71,13 @@ impl ObjectStore for Store {
         each!(self, store => store.head(key).await)
     }
 
+    async fn is_there(&self, key: &Key) -> Option<bool> {
+        match self {
+            Self::Plain(store) => store.is_there(key).await,
+            _ => None,
+        }
+    }
+
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         // Turned into a payload first: a protocol's body may borrow, but the future of a live store must be `Send`.
         let payload = body.into_payload();

@@ -17,6 +17,11 @@ pub trait Files {
         self.read_up_to(location, MOST)
     }
 
+    /// Whether there is such a file, as [`ObjectStore::is_there`](glidepath_env::ObjectStore::is_there).
+    fn is_there(&self, _location: &str) -> impl Future<Output = Option<bool>> {
+        async { None }
+    }
+
     /// Writes a file of a fresh name and makes it durable. After an error, the file may exist or may still appear; nobody
     /// refers to it.
     fn write(&self, location: &str, bytes: Bytes) -> impl Future<Output = Result<(), FileError>>;

@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::{try_join_all, try_join3};
+use futures_util::future::{Either, try_join_all, try_join3};
 use glidepath_env::Cause;
 use iceberg::spec::{
     FormatVersion, ManifestContentType, ManifestFile, Snapshot, SnapshotRef, SnapshotReference, SnapshotRetention,
@@ -142,9 +142,21 @@ pub async fn rebase_read(
         return Err(Why::ParentGone(candidate.parent).into());
     };
     let (before, now) = (listed(files, lists, metadata, parent), listed(files, lists, metadata, &head));
-    let own = own(files, ahead, snapshot);
-    let (own, before, now) = try_join3(own, before, now).await?;
-    let added = added(&own, metadata, (parent.manifest_list(), &before), &now)?;
+    let read = async {
+        match ahead {
+            Some(ahead) => Ok(Either::Left(&ahead.own)),
+            None => read(files, snapshot.manifest_list()).await.map(Either::Right),
+        }
+    };
+    let (read, before, now) = try_join3(read, before, now).await?;
+    let parents = (parent.manifest_list(), &*before);
+    let own = match read {
+        Either::Left(own) => Cow::Borrowed(own),
+        Either::Right(bytes) => {
+            Cow::Owned(decoded(snapshot.manifest_list(), list::decode_own(&bytes, id, Some(parents)))?)
+        }
+    };
+    let added = added(&own, metadata, parents, &now)?;
     let total = inspect_all(files, ahead, &added, id).await?;
 
     let list_location = list_location(metadata, id, fresh);
@@ -203,22 +215,6 @@ async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
 
 fn decoded<T>(location: &str, result: Result<T, avro::Fault>) -> Result<T, NotRebased> {
     result.map_err(|what| NotRebased::Undecodable { location: location.to_owned(), what })
-}
-
-/// The manifest list of an append.
-async fn own<'a>(
-    files: &impl Files,
-    ahead: Option<&'a ReadAhead>,
-    snapshot: &Snapshot,
-) -> Result<Cow<'a, list::Own>, NotRebased> {
-    match ahead {
-        Some(ahead) => Ok(Cow::Borrowed(&ahead.own)),
-        None => {
-            let location = snapshot.manifest_list();
-            let bytes = read(files, location).await?;
-            decoded(location, list::decode_own(&bytes, snapshot.snapshot_id())).map(Cow::Owned)
-        }
-    }
 }
 
 /// The manifests of a snapshot of the table.

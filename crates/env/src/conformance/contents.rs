@@ -13,6 +13,8 @@ pub(super) async fn read_after_write<S: ObjectStore>(trial: &Trial<'_, S>) -> Re
         let tag = trial.write(&key, body.clone()).await?;
         let object = trial.expect(&key, body.as_bytes()).await?;
         holds(object.tag == tag, || format!("a get after a put that returned the tag {tag} says {}", object.tag))?;
+        let there = trial.store().is_there(&key).await;
+        holds(there != Some(false), || format!("{key} is said not to be there after a put"))?;
     }
     Ok(())
 }
@@ -175,6 +177,8 @@ pub(super) async fn missing<S: ObjectStore>(trial: &Trial<'_, S>) -> Result<(), 
         trial.expect_missing(&key).await?;
         is_missing("ranged get", trial.store().get_range(&key, 0..10).await)?;
         is_missing("head", trial.store().head(&key).await)?;
+        let there = trial.store().is_there(&key).await;
+        holds(there != Some(true), || format!("{key} is said to be there, and is not"))?;
     }
     Ok(())
 }
@@ -186,6 +190,8 @@ pub(super) async fn delete_removes<S: ObjectStore>(trial: &Trial<'_, S>) -> Resu
     done("a delete", trial.store().delete(&key).await)?;
     trial.expect_missing(&key).await?;
     is_missing("head", trial.store().head(&key).await)?;
+    let there = trial.store().is_there(&key).await;
+    holds(there != Some(true), || format!("{key} is said to be there after its delete"))?;
     trial.expect(&beside, b"y").await.map(drop)
 }
 

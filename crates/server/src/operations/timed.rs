@@ -34,6 +34,10 @@ impl<F: Files> Files for Timed<F> {
         answer
     }
 
+    async fn is_there(&self, location: &str) -> Option<bool> {
+        self.files.is_there(location).await
+    }
+
     async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
         let begun = Instant::now();
         let answer = self.files.write(location, bytes).await;

@@ -126,6 +126,32 @@ async fn a_namespace_says_where_its_tables_are() {
     }
 }
 
+/// It is in memory, but who loads the table is to know.
+#[tokio::test]
+async fn a_file_that_was_removed_from_a_folder_is_noticed() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    server.create_table("n", "t", "").await;
+    let view = json!({"name": "v", "schema": schema(), "properties": {}, "view-version": view_version()});
+    server.ask("POST", "/v1/namespaces/n/views", "", &view).await;
+    for path in ["/v1/namespaces/n/tables/t", "/v1/namespaces/n/views/v"] {
+        let (status, loaded) = server.ask("GET", path, "", &Value::Null).await;
+        assert!(status.is_success(), "{path}: {status} {loaded}");
+        let location = loaded["metadata-location"].as_str().unwrap();
+        let file = std::path::Path::new(location.strip_prefix("file://").unwrap());
+        let away = file.with_extension("away");
+        std::fs::rename(file, &away).unwrap();
+        let (status, answer) = server.ask("GET", path, "", &Value::Null).await;
+        let error = &answer["error"];
+        assert!(status == 404 && error["type"] == "NotFoundException", "{path}: {status} {answer}");
+        assert!(error["message"].as_str().unwrap().contains(location), "{path}: {answer}");
+        std::fs::rename(&away, file).unwrap();
+        let (status, again) = server.ask("GET", path, "", &Value::Null).await;
+        assert!(status.is_success() && again["metadata-location"] == location, "{path}: {status} {again}");
+    }
+}
+
 /// A format version 1 file may have branches and tags.
 #[tokio::test]
 async fn tags_of_version_1_are_in_the_file() {

@@ -6,11 +6,11 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use glidepath_env::{Cause, DeleteError, Denial, Guard, Metadata, Object, Payload, PutError, ReadError, Tag};
+use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 
 use super::folder::{Kind, Obstacle, Root, kind};
 use super::names;
@@ -38,6 +38,33 @@ impl Root {
 
     pub(super) fn head(&self, key: &str) -> Result<Metadata, ReadError> {
         self.look(key).map(|(_, found)| found)
+    }
+
+    /// Whether the kernel has in memory that this file is there: then no pool for blocking work is needed. See
+    /// `local/cached.rs`.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_known(&self, key: &str) -> bool {
+        use rustix::fs::{CWD, ResolveFlags, openat2};
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat2(CWD, self.directory.join(key), flags, Mode::empty(), ResolveFlags::CACHED);
+        file.is_ok_and(|file| File::from(file).metadata().is_ok_and(|found| found.is_file()))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_known(&self, _: &str) -> bool {
+        false
+    }
+
+    /// By its path, which may lead through links: no more is told than whether something is there. Nothing if the
+    /// warehouse itself is away.
+    pub(super) fn is_there(&self, key: &str) -> Option<bool> {
+        match std::fs::symlink_metadata(self.directory.join(key)) {
+            Ok(found) => Some(found.is_file()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                self.directory.is_dir().then_some(false)
+            }
+            Err(_) => None,
+        }
     }
 
     /// The file of a key, open, and its state.
@@ -151,8 +178,16 @@ fn read(file: &File, range: Range<u64>, size: u64) -> io::Result<Vec<u8>> {
     let length = usize::try_from(end - start).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    bytes.resize(length, 0);
-    file.read_exact_at(&mut bytes, start)?;
+    while bytes.len() < length {
+        let at = start + bytes.len() as u64;
+        match pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // There may be more room than was asked for.
+    bytes.truncate(length);
     Ok(bytes)
 }
 

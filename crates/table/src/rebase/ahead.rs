@@ -8,7 +8,7 @@ use glidepath_env::together;
 use iceberg::TableUpdate;
 use iceberg::spec::{Operation, Snapshot, SnapshotRef, TableMetadata};
 
-use super::list::{self, Others};
+use super::list;
 use super::{AT_ONCE, Lists, is_of_table, listed, recognize};
 use crate::Files;
 
@@ -52,13 +52,8 @@ pub async fn read_ahead(
         }
     };
     let (bytes, before) = join(files.read(snapshot.manifest_list()), before).await;
-    let mut own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id()).ok()?;
-    if let Some(parent) = parent
-        && let Some(before) = before
-        && own.others.are(parent.manifest_list(), &before)
-    {
-        own.others = Others::Of(parent.manifest_list().to_owned());
-    }
+    let parent = parent.zip(before.as_deref()).map(|(parent, before)| (parent.manifest_list(), before));
+    let own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id(), parent).ok()?;
     let added = own.added.iter().map(|manifest| &manifest.manifest_path);
     let paths: Vec<String> = added.filter(|path| is_of_table(metadata, path).is_ok()).take(AT_ONCE).cloned().collect();
     let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;

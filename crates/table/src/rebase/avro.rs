@@ -22,12 +22,12 @@ pub(super) type Fault = String;
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     fields: &'a Fields,
-    values: &'a [Value],
+    values: &'a [Value<'a>],
 }
 
 impl<'a> Row<'a> {
     /// `value` is a record of the type that has these fields.
-    pub(super) fn of(fields: &'a Fields, value: &'a Value) -> Result<Self, Fault> {
+    pub(super) fn of(fields: &'a Fields, value: &'a Value<'a>) -> Result<Self, Fault> {
         match value {
             Value::Record(values) => Ok(Self { fields, values }),
             _ => Err("a record was expected".into()),
@@ -35,12 +35,12 @@ impl<'a> Row<'a> {
     }
 
     /// Nothing if there is no such field or it is null.
-    pub(super) fn get(&self, id: i64) -> Option<&'a Value> {
+    pub(super) fn get(&self, id: i64) -> Option<&'a Value<'a>> {
         let value = self.values.get(self.fields.place(id)?)?;
         if matches!(value, Value::Null) { None } else { Some(value) }
     }
 
-    fn typed<T>(&self, id: i64, kind: &str, take: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>, Fault> {
+    fn typed<T>(&self, id: i64, kind: &str, take: impl Fn(&'a Value<'a>) -> Option<T>) -> Result<Option<T>, Fault> {
         match self.get(id) {
             None => Ok(None),
             Some(value) => take(value).map(Some).ok_or_else(|| format!("field {id} is not {kind}")),
@@ -56,7 +56,7 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn string(&self, id: i64) -> Result<Option<&'a str>, Fault> {
-        self.typed(id, "a string", |value| if let Value::String(s) = value { Some(s.as_str()) } else { None })
+        self.typed(id, "a string", |value| if let Value::String(s) = value { Some(*s) } else { None })
     }
 
     pub(super) fn boolean(&self, id: i64) -> Result<Option<bool>, Fault> {
@@ -64,10 +64,10 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn bytes(&self, id: i64) -> Result<Option<&'a [u8]>, Fault> {
-        self.typed(id, "bytes", |value| if let Value::Bytes(b) = value { Some(b.as_slice()) } else { None })
+        self.typed(id, "bytes", |value| if let Value::Bytes(b) = value { Some(*b) } else { None })
     }
 
-    pub(super) fn array(&self, id: i64) -> Result<Option<&'a [Value]>, Fault> {
+    pub(super) fn array(&self, id: i64) -> Result<Option<&'a [Value<'a>]>, Fault> {
         self.typed(id, "an array", |value| if let Value::Array(a) = value { Some(a.as_slice()) } else { None })
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use iceberg::spec::{ByteBuf, FieldSummary, FormatVersion, ManifestContentType, ManifestFile};
 
 use super::avro::{
-    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Row, Value, file_of, put_bytes, put_long, put_optional,
-    required,
+    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Row, file_of, put_bytes, put_long, put_optional, required,
 };
 
 /// The manifests of a snapshot, in the order of its list.
@@ -64,30 +63,63 @@ impl Others {
 pub(super) fn decode(bytes: &[u8]) -> Result<Manifests, Fault> {
     let (file, summary) = opened(bytes)?;
     let mut manifests = Vec::new();
-    file.records(&wanted(), MOST, |record| {
-        manifests.push(Arc::new(manifest(Row::of(&file.fields, record)?, summary.as_ref())?));
+    file.records(&wanted(), MOST, |row| {
+        manifests.push(Arc::new(manifest(row, summary.as_ref())?));
         Ok::<_, Fault>(())
     })?;
     Ok(manifests)
 }
 
-/// Decodes the list of a snapshot. Of manifests that it does not add, which are nearly all, only the paths matter.
-pub(super) fn decode_own(bytes: &[u8], snapshot: i64) -> Result<Own, Fault> {
+/// Decodes the list of a snapshot. Of manifests that it does not add, which are nearly all, only the paths matter. `parent`:
+/// the location of its parent's list, and what is in it, if that is known.
+pub(super) fn decode_own(bytes: &[u8], snapshot: i64, parent: Option<(&str, &Manifests)>) -> Result<Own, Fault> {
     let (file, summary) = opened(bytes)?;
-    let (mut added, mut others) = (Vec::new(), Vec::new());
-    let pick = |record: &Value| {
-        let row = Row::of(&file.fields, record)?;
+    let (mut added, mut others) = (Vec::new(), Paths::after(parent.map_or(&[], |(_, manifests)| manifests)));
+    let pick = |row: Row<'_>| {
         let adds = required(503, row.integer::<i64>(503)?)? == snapshot;
         if !adds {
-            others.push(required(500, row.string(500)?)?.into());
+            others.push(required(500, row.string(500)?)?);
         }
         Ok::<_, Fault>(adds)
     };
-    file.picked((&[500, 503], &wanted()), MOST, pick, |record| {
-        added.push(Arc::new(manifest(Row::of(&file.fields, record)?, summary.as_ref())?));
+    file.picked((&[500, 503], &wanted()), MOST, pick, |row| {
+        added.push(Arc::new(manifest(row, summary.as_ref())?));
         Ok(())
     })?;
-    Ok(Own { version: file.text("format-version").map(str::to_owned), added, others: Others::Paths(others) })
+    let others = match parent {
+        Some((list, manifests)) if others.alike == manifests.len() && others.rest.is_empty() => {
+            Others::Of(list.to_owned())
+        }
+        _ => Others::Paths(others.all()),
+    };
+    Ok(Own { version: file.text("format-version").map(str::to_owned), added, others })
+}
+
+/// The paths of manifests, of which the first are usually those of another list: then they are not copied.
+struct Paths<'a> {
+    other: &'a [Arc<ManifestFile>],
+    /// How many are those of the other list, from its first.
+    alike: usize,
+    /// The rest.
+    rest: Vec<Box<str>>,
+}
+
+impl<'a> Paths<'a> {
+    fn after(other: &'a [Arc<ManifestFile>]) -> Self {
+        Self { other, alike: 0, rest: Vec::new() }
+    }
+
+    fn push(&mut self, path: &str) {
+        match self.other.get(self.alike) {
+            Some(next) if self.rest.is_empty() && next.manifest_path == path => self.alike += 1,
+            _ => self.rest.push(path.into()),
+        }
+    }
+
+    fn all(self) -> Vec<Box<str>> {
+        let alike = self.other[..self.alike].iter().map(|manifest| manifest.manifest_path.as_str().into());
+        alike.chain(self.rest).collect()
+    }
 }
 
 fn wanted() -> Vec<i64> {

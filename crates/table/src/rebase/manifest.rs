@@ -52,8 +52,8 @@ pub fn files(bytes: &[u8]) -> Result<Vec<String>, Fault> {
     let file = File::open(bytes)?;
     let Some(data) = file.fields.inner(2)? else { return Err("field 2 is missing".into()) };
     let mut found = Vec::new();
-    file.records(&[2, 100], MOST, |record| {
-        let data = Row::of(&data, required(2, Row::of(&file.fields, record)?.get(2))?)?;
+    file.records(&[2, 100], MOST, |row| {
+        let data = Row::of(&data, required(2, row.get(2))?)?;
         found.push(required(100, data.string(100)?)?.to_owned());
         Ok::<_, Fault>(())
     })?;
@@ -66,8 +66,7 @@ pub(super) fn inspect(bytes: &[u8], listed: &ManifestFile, snapshot: i64) -> Res
     let Some(data) = file.fields.inner(2)? else { return Err(Unfit::Fault("field 2 is missing".into())) };
     let path = || listed.manifest_path.clone();
     let mut added = Added::default();
-    file.records(&WANTED, MOST, |record| {
-        let row = Row::of(&file.fields, record)?;
+    file.records(&WANTED, MOST, |row| {
         if required(0, row.integer::<i64>(0)?)? != ADDED {
             return Err(Unfit::Why(Why::EntryNotAdded(path())));
         }

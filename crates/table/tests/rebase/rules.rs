@@ -1,7 +1,9 @@
 //! Each rule refuses what it is for, and nothing else refuses it: the same commit without the change is rebased.
 
-use glidepath_table::rebase::{NotRebased, Why};
-use iceberg::spec::ManifestContentType;
+use std::sync::Arc;
+
+use glidepath_table::rebase::{NotRebased, Why, write_list};
+use iceberg::spec::{FieldSummary, ManifestContentType};
 use serde_json::json;
 
 use crate::world::{Draft, World, entry, list_bytes, list_with, manifest_bytes};
@@ -339,6 +341,24 @@ fn files_that_ask_for_much_memory_are_refused() {
         world.disk.put(own, bytes);
         let error = world.rebase(&candidate).unwrap_err();
         assert!(matches!(&error, NotRebased::Undecodable { .. }), "{error:?}");
+    }
+}
+
+/// Each takes many times the memory that it takes in a file.
+#[test]
+fn a_record_of_very_many_items_is_refused() {
+    let (world, late) = stale(2);
+    let candidate = world.candidate(&late);
+    let summary = FieldSummary { contains_null: true, contains_nan: None, lower_bound: None, upper_bound: None };
+    for (count, allowed) in [(20_000, true), (20_001, false)] {
+        let mut manifests: Vec<_> = late.list.iter().cloned().map(Arc::new).collect();
+        Arc::make_mut(&mut manifests[0]).partitions = Some(vec![summary.clone(); count]);
+        let list = write_list((3, Some(1)), 2, &manifests, [7; 16]).unwrap();
+        world.disk.put("s3://lake/t/metadata/snap-3.avro", list);
+        match world.rebase(&candidate) {
+            Err(NotRebased::Undecodable { what, .. }) => assert!(!allowed && what.contains("20000 items"), "{what}"),
+            other => assert!(allowed && other.is_ok(), "{count}: {other:?}"),
+        }
     }
 }
 

@@ -1,63 +1,67 @@
 //! Reads Avro files. Clients write them, so nothing in a file may make the server take more memory than the file's
 //! size and a limit allow, or end its task: the library for Avro reserves what a file's counts ask for.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::Fault;
-use super::schema::{Kind, Record, parse};
+use super::schema::{Field, Kind, Record, parsed};
+use super::{Fault, Row};
 
-/// A value of a field that was asked for.
+/// A value of a field that was asked for, or of one that was not.
 #[derive(Debug)]
-pub(in super::super) enum Value {
+pub(in super::super) enum Value<'a> {
     Null,
     /// Nobody asked for it.
     Skipped,
     Boolean(bool),
     Long(i64),
-    Bytes(Vec<u8>),
-    String(String),
-    Array(Vec<Value>),
-    Record(Vec<Value>),
+    Bytes(&'a [u8]),
+    String(&'a str),
+    Array(Vec<Value<'a>>),
+    Record(Vec<Value<'a>>),
 }
 
 /// The fields of a record type, by field id.
 pub(in super::super) struct Fields {
-    by_id: BTreeMap<i64, usize>,
+    /// Each id and the place of its field, in the order of the ids.
+    places: Vec<(i64, usize)>,
     record: Arc<Record>,
 }
 
 impl Fields {
     /// Each field must have an id of its own.
     fn of(record: Arc<Record>) -> Result<Self, Fault> {
-        let mut by_id = BTreeMap::new();
-        for (at, field) in record.fields.iter().enumerate() {
-            let id = field.id.ok_or_else(|| format!("field {:?} has no field-id", field.name))?;
-            if by_id.insert(id, at).is_some() {
-                return Err(format!("two fields have the field-id {id}"));
-            }
+        let id_of = |field: &Field| field.id.ok_or_else(|| format!("field {:?} has no field-id", field.name));
+        let places = record.fields.iter().enumerate().map(|(at, field)| Ok((id_of(field)?, at)));
+        let mut places = places.collect::<Result<Vec<_>, Fault>>()?;
+        places.sort_unstable();
+        if let Some(twice) = places.windows(2).find(|two| two[0].0 == two[1].0) {
+            return Err(format!("two fields have the field-id {}", twice[0].0));
         }
-        Ok(Self { by_id, record })
+        Ok(Self { places, record })
     }
 
     /// The fields of the records in field `id`: the field's type is a record, an array of records, or one of these or
     /// null.
     pub(in super::super) fn inner(&self, id: i64) -> Result<Option<Self>, Fault> {
-        let Some(at) = self.by_id.get(&id) else { return Ok(None) };
-        let record = record_in(&self.record.fields[*at].kind).ok_or_else(|| format!("field {id} holds no records"))?;
+        let Some(at) = self.place(id) else { return Ok(None) };
+        let record = record_in(&self.record.fields[at].kind).ok_or_else(|| format!("field {id} holds no records"))?;
         Self::of(record).map(Some)
     }
 
     /// The ids, in ascending order.
     pub(in super::super) fn ids(&self) -> impl Iterator<Item = i64> {
-        self.by_id.keys().copied()
+        self.places.iter().map(|(id, _)| *id)
     }
 
     /// The place of a field in its record.
     pub(super) fn place(&self, id: i64) -> Option<usize> {
-        self.by_id.get(&id).copied()
+        let found = self.places.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.places[found].1)
     }
 }
 
@@ -94,7 +98,7 @@ impl<'a> File<'a> {
         }
         let marker = input.take(16)?;
         let schema = metadata.get("avro.schema").ok_or("the header has no schema")?;
-        let fields = Fields::of(parse(schema)?)?;
+        let fields = Fields::of(parsed(schema)?)?;
         Ok(Self { metadata, fields, blocks: input, marker })
     }
 
@@ -109,9 +113,13 @@ impl<'a> File<'a> {
         &self,
         wanted: &[i64],
         most: usize,
-        mut each: impl FnMut(&Value) -> Result<(), E>,
+        mut each: impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each(most, |block| each(&block.record(&self.fields.record, Some(wanted))?))
+        let wanted = Wanted::of(wanted);
+        self.each(most, |block, values| {
+            block.whole(&self.fields.record, &wanted, values)?;
+            each(Row { fields: &self.fields, values })
+        })
     }
 
     /// Passes each record to `pick`, with the values of the fields `brief`; those that it picks, with `wanted` to `each`.
@@ -119,31 +127,38 @@ impl<'a> File<'a> {
         &self,
         (brief, wanted): (&[i64], &[i64]),
         most: usize,
-        mut pick: impl FnMut(&Value) -> Result<bool, E>,
-        mut each: impl FnMut(&Value) -> Result<(), E>,
+        mut pick: impl FnMut(Row<'_>) -> Result<bool, E>,
+        mut each: impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each(most, |block| {
+        let (brief, wanted) = (Wanted::of(brief), Wanted::of(wanted));
+        self.each(most, |block, values| {
             let mut again = Input(block.0);
-            match pick(&block.record(&self.fields.record, Some(brief))?)? {
-                true => each(&again.record(&self.fields.record, Some(wanted))?),
-                false => Ok(()),
+            block.whole(&self.fields.record, &brief, values)?;
+            if !pick(Row { fields: &self.fields, values })? {
+                return Ok(());
             }
+            again.whole(&self.fields.record, &wanted, values)?;
+            each(Row { fields: &self.fields, values })
         })
     }
 
-    /// Lets `read` read each record.
-    fn each<E: From<Fault>>(&self, most: usize, mut read: impl FnMut(&mut Input) -> Result<(), E>) -> Result<(), E> {
+    /// Lets `read` read each record, into a list that it may overwrite.
+    fn each<E: From<Fault>>(
+        &self,
+        most: usize,
+        mut read: impl for<'b> FnMut(&mut Input<'b>, &mut Vec<Value<'b>>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let (mut blocks, mut left) = (Input(self.blocks.0), most);
         while !blocks.0.is_empty() {
             let count = blocks.long()?;
             let block = self.decompressed(blocks.bytes()?, left)?;
             left = left.checked_sub(block.len()).ok_or_else(|| format!("its records take more than {most} bytes"))?;
-            let mut block = Input(&block);
+            let (mut block, mut values) = (Input(&block), Vec::new());
             for _ in 0..count {
                 if block.0.is_empty() {
                     return Err(Fault::from("a block has fewer records than it says").into());
                 }
-                read(&mut block)?;
+                read(&mut block, &mut values)?;
             }
             if !block.0.is_empty() || blocks.take(16)? != self.marker {
                 return Err(Fault::from("a block does not end where it says").into());
@@ -152,23 +167,47 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    fn decompressed(&self, block: &[u8], most: usize) -> Result<Vec<u8>, Fault> {
+    fn decompressed(&self, block: &'a [u8], most: usize) -> Result<Cow<'a, [u8]>, Fault> {
         match self.text("avro.codec") {
-            None | Some("null") => Ok(block.to_vec()),
-            Some("deflate") => {
-                decompress_to_vec_with_limit(block, most).map_err(|e| format!("a block cannot be decompressed: {e}"))
-            }
+            None | Some("null") => Ok(Cow::Borrowed(block)),
+            Some("deflate") => match decompress_to_vec_with_limit(block, most) {
+                Ok(bytes) => Ok(Cow::Owned(bytes)),
+                Err(e) => Err(format!("a block cannot be decompressed: {e}")),
+            },
             Some(other) => Err(format!("it is compressed with {other:?}; read are \"null\" and \"deflate\"")),
         }
     }
 }
+
+/// The most items of arrays that are kept of one record. A partitioning has fewer fields.
+const MOST_ITEMS: usize = 20_000;
+
+/// The fields to keep, and how many items of arrays may be kept yet: each takes many times as much memory as in a file.
+struct Wanted<'w> {
+    ids: &'w [i64],
+    items: Cell<usize>,
+}
+
+impl<'w> Wanted<'w> {
+    fn of(ids: &'w [i64]) -> Self {
+        Self { ids, items: Cell::new(MOST_ITEMS) }
+    }
+
+    fn item(&self) -> Result<(), Fault> {
+        let left = self.items.get().checked_sub(1);
+        self.items.set(left.ok_or_else(|| format!("a record has more than {MOST_ITEMS} items in arrays"))?);
+        Ok(())
+    }
+}
+
+const ENDS: &str = "it ends within a value";
 
 /// What is left of some bytes.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("it ends within a value")?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(ENDS)?;
         self.0 = rest;
         Ok(taken)
     }
@@ -176,9 +215,10 @@ impl<'a> Input<'a> {
     fn long(&mut self) -> Result<i64, Fault> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
-            let byte = self.take(1)?[0];
+            let [byte, rest @ ..] = self.0 else { return Err(ENDS.into()) };
+            self.0 = rest;
             value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
+            if *byte < 0x80 {
                 return Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
             }
         }
@@ -203,70 +243,89 @@ impl<'a> Input<'a> {
         Ok(if count == 0 { None } else { Some(count) })
     }
 
-    /// A record, of which `wanted` fields are kept; nothing is kept if that is `None`.
-    fn record(&mut self, record: &Record, wanted: Option<&[i64]>) -> Result<Value, Fault> {
-        let mut values = Vec::with_capacity(if wanted.is_some() { record.fields.len() } else { 0 });
-        for field in &record.fields {
-            let inside = wanted.filter(|ids| field.id.is_some_and(|id| ids.contains(&id)));
-            let value = self.value(&field.kind, inside)?;
-            if wanted.is_some() {
-                values.push(value);
-            }
-        }
-        Ok(if wanted.is_some() { Value::Record(values) } else { Value::Skipped })
+    /// A record that is in no other one, in place of these values.
+    fn whole(&mut self, record: &Record, wanted: &Wanted<'_>, values: &mut Vec<Value<'a>>) -> Result<(), Fault> {
+        values.clear();
+        wanted.items.set(MOST_ITEMS);
+        self.record(record, wanted, values)
     }
 
-    fn value(&mut self, kind: &Kind, wanted: Option<&[i64]>) -> Result<Value, Fault> {
-        let value = match kind {
+    /// The values of the fields of a record; those that are not `wanted` are skipped.
+    fn record(&mut self, record: &Record, wanted: &Wanted<'_>, values: &mut Vec<Value<'a>>) -> Result<(), Fault> {
+        for field in &record.fields {
+            values.push(match field.id {
+                Some(id) if wanted.ids.contains(&id) => self.value(&field.kind, wanted)?,
+                _ => self.skip(&field.kind).map(|()| Value::Skipped)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// A value; of the fields of records in it, those that are not `wanted` are skipped.
+    fn value(&mut self, kind: &Kind, wanted: &Wanted<'_>) -> Result<Value<'a>, Fault> {
+        Ok(match kind {
             Kind::Null => Value::Null,
             Kind::Boolean => Value::Boolean(self.take(1)?[0] != 0),
             Kind::Long => Value::Long(self.long()?),
-            Kind::Fixed(size) => kept(self.take(*size)?, wanted),
-            Kind::Bytes => kept(self.bytes()?, wanted),
+            Kind::Fixed(size) => Value::Bytes(self.take(*size)?),
+            Kind::Bytes => Value::Bytes(self.bytes()?),
             Kind::String => {
-                let bytes = self.bytes()?;
-                if wanted.is_none() {
-                    return Ok(Value::Skipped);
-                }
-                Value::String(std::str::from_utf8(bytes).map_err(|_| "it has a string that is no text")?.to_owned())
+                let text = std::str::from_utf8(self.bytes()?);
+                Value::String(text.map_err(|_| "it has a string that is no text")?)
             }
-            Kind::Array(items) => return self.array(items, wanted),
-            Kind::Map(values) => {
-                while let Some(count) = self.count()? {
-                    for _ in 0..count {
-                        self.bytes()?;
-                        self.value(values, None)?;
-                    }
-                }
-                Value::Skipped
+            Kind::Array(items) => {
+                let mut values = Vec::new();
+                self.items(|input| {
+                    values.push(input.value(items, wanted)?);
+                    wanted.item()
+                })?;
+                Value::Array(values)
             }
-            Kind::Union(kinds) => {
-                let at = usize::try_from(self.long()?).ok().and_then(|at| kinds.get(at));
-                return self.value(at.ok_or("it has a value of a type that its union has not")?, wanted);
+            Kind::Map(_) => self.skip(kind).map(|()| Value::Skipped)?,
+            Kind::Union(kinds) => self.chosen(kinds).and_then(|kind| self.value(kind, wanted))?,
+            Kind::Record(record) => {
+                let mut values = Vec::with_capacity(record.fields.len());
+                self.record(record, wanted, &mut values)?;
+                Value::Record(values)
             }
-            Kind::Record(record) => return self.record(record, wanted),
-        };
-        Ok(value)
+        })
     }
 
-    fn array(&mut self, items: &Kind, wanted: Option<&[i64]>) -> Result<Value, Fault> {
-        let mut values = Vec::new();
+    /// Passes over a value.
+    fn skip(&mut self, kind: &Kind) -> Result<(), Fault> {
+        match kind {
+            Kind::Null => Ok(()),
+            Kind::Boolean => self.take(1).map(drop),
+            Kind::Long => self.long().map(drop),
+            Kind::Fixed(size) => self.take(*size).map(drop),
+            Kind::Bytes | Kind::String => self.bytes().map(drop),
+            Kind::Array(items) => self.items(|input| input.skip(items)),
+            Kind::Map(values) => self.items(|input| {
+                input.bytes()?;
+                input.skip(values)
+            }),
+            Kind::Union(kinds) => self.chosen(kinds).and_then(|kind| self.skip(kind)),
+            Kind::Record(record) => record.fields.iter().try_for_each(|field| self.skip(&field.kind)),
+        }
+    }
+
+    /// The type of the next value, of those of its union.
+    fn chosen<'k>(&mut self, kinds: &'k [Kind]) -> Result<&'k Kind, Fault> {
+        let at = usize::try_from(self.long()?).ok().and_then(|at| kinds.get(at));
+        at.ok_or_else(|| "it has a value of a type that its union has not".into())
+    }
+
+    /// Lets `read` read each item of an array or map.
+    fn items(&mut self, mut read: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         while let Some(count) = self.count()? {
             for _ in 0..count {
                 let before = self.0.len();
-                let value = self.value(items, wanted)?;
+                read(self)?;
                 if self.0.len() == before {
                     return Err("it has an array of items without content".into());
                 }
-                if wanted.is_some() {
-                    values.push(value);
-                }
             }
         }
-        Ok(if wanted.is_some() { Value::Array(values) } else { Value::Skipped })
+        Ok(())
     }
-}
-
-fn kept(bytes: &[u8], wanted: Option<&[i64]>) -> Value {
-    if wanted.is_some() { Value::Bytes(bytes.to_vec()) } else { Value::Skipped }
 }

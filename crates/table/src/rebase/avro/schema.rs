@@ -1,5 +1,6 @@
 //! The types of the records in an Avro file.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,8 +42,38 @@ pub(super) struct Field {
     pub(super) kind: Kind,
 }
 
+/// Schemas that a thread keeps: all files of one writer have the same.
+const KEPT: usize = 16;
+/// Longer ones are not kept.
+const LONGEST_KEPT: usize = 64 << 10;
+
+/// A schema, and what it describes.
+type Parsed = (Box<[u8]>, Arc<Record>);
+
+thread_local! {
+    /// The last used at the end.
+    static RECENT: RefCell<Vec<Parsed>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The record type that a schema describes.
-pub(super) fn parse(text: &[u8]) -> Result<Arc<Record>, Fault> {
+pub(super) fn parsed(text: &[u8]) -> Result<Arc<Record>, Fault> {
+    RECENT.with_borrow_mut(|recent| {
+        let kept = match recent.iter().rposition(|(kept, _)| **kept == *text) {
+            Some(at) => recent.remove(at),
+            None => (text.into(), parse(text)?),
+        };
+        let record = Arc::clone(&kept.1);
+        if text.len() <= LONGEST_KEPT {
+            recent.push(kept);
+            if recent.len() > KEPT {
+                recent.remove(0);
+            }
+        }
+        Ok(record)
+    })
+}
+
+fn parse(text: &[u8]) -> Result<Arc<Record>, Fault> {
     let value = serde_json::from_slice(text).map_err(|e| format!("the schema is no JSON: {e}"))?;
     match Parser::default().kind(&value, 0)? {
         Kind::Record(record) => Ok(record),
