@@ -21,9 +21,9 @@ use futures_util::FutureExt as _;
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
-use glidepath_table::rebase::data_files;
+use glidepath_table::rebase::{data_files, list_paths};
 use glidepath_table::{FileError, Files};
-use iceberg::spec::{ManifestList, TableMetadata};
+use iceberg::spec::TableMetadata;
 
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
@@ -258,9 +258,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         for snapshot in metadata.snapshots() {
             let list = snapshot.manifest_list().to_owned();
             if let Some(bytes) = self.read_if_there(&list).await?
-                && let Ok(decoded) = ManifestList::parse_with_version(&bytes, metadata.format_version())
+                && let Ok(named) = list_paths(&bytes)
             {
-                manifests.extend(decoded.entries().iter().map(|manifest| manifest.manifest_path.clone()));
+                manifests.extend(named);
             }
             files.insert(list);
         }

@@ -39,14 +39,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// [`Kind::NoTable`], or what is wrong with its metadata.
     pub async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
         let name = table.catalog_name()?;
-        let mut removed = None;
+        let mut missing = None;
         loop {
             let body = self.inner.current(&name).await?.ok_or_else(|| no_table(table))?;
-            // As for a file that is read: a commit may have moved the pointer, and removed this file from the log.
-            match self.inner.is_removed(&body).await {
-                true if removed.as_ref() == Some(&body.location) => return Err(no_file(&body.location)),
-                true => removed = Some(body.location.clone()),
-                false => return Ok(body),
+            if self.inner.is_there(&body, &mut missing).await? {
+                return Ok(body);
             }
         }
     }
@@ -81,13 +78,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoView`], or what is wrong with its metadata.
     pub async fn load_view(&self, view: &Identifier) -> Result<Loaded<ViewMetadata>, ServiceError> {
-        let (at, name) = (self.head().await?, view.catalog_name()?);
-        match self.entry(&at, &name).await? {
-            Some(Entry { kind: EntryKind::View, pointer: Some(pointer), .. }) => {
-                let body = self.inner.view_body(&pointer).await?;
-                if self.inner.is_removed(&body).await { Err(no_file(&body.location)) } else { Ok(body) }
+        let name = view.catalog_name()?;
+        let mut missing = None;
+        loop {
+            let entry = self.entry(&self.head().await?, &name).await?;
+            let Some(Entry { kind: EntryKind::View, pointer: Some(pointer), .. }) = entry else {
+                return Err(no_view(view));
+            };
+            let body = self.inner.view_body(&pointer).await?;
+            if self.inner.is_there(&body, &mut missing).await? {
+                return Ok(body);
             }
-            _ => Err(no_view(view)),
         }
     }
 }
@@ -154,9 +155,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(body)
     }
 
-    /// Whether somebody removed this file, though it is in memory; where a look is no request to another machine.
-    async fn is_removed<M>(&self, body: &Body<M>) -> bool {
-        self.files.is_there(&body.location).await == Some(false)
+    /// Whether this file, which is in memory, is still there; where a look is no request to another machine. If not, it is to
+    /// be loaded again: a commit may have moved the pointer and removed the file from the log. An error if it was
+    /// `missing` before.
+    async fn is_there<M>(&self, body: &Body<M>, missing: &mut Option<String>) -> Result<bool, ServiceError> {
+        if self.files.is_there(&body.location).await != Some(false) {
+            return Ok(true);
+        }
+        match missing.replace(body.location.clone()).is_some_and(|before| before == body.location) {
+            true => Err(no_file(&body.location)),
+            false => Ok(false),
+        }
     }
 
     /// A metadata file. Large ones are read one after the other.

@@ -230,7 +230,7 @@ async fn a_directory_that_is_gone_is_an_error() {
     let above = tempfile::tempdir().unwrap();
     let directory = above.path().join("lake");
     let store = store(&directory);
-    fs::remove_dir(&directory).unwrap();
+    fs::rename(&directory, above.path().join("away")).unwrap();
     let key = Key::new("a/b");
     assert!(matches!(store.get(&key).await, Err(ReadError::Failed(_))));
     assert!(matches!(store.list(&Key::new(""), None, 1).await, Err(ReadError::Failed(_))));
@@ -239,6 +239,14 @@ async fn a_directory_that_is_gone_is_an_error() {
     assert!(matches!(&error, PutError::Refused(denial) if denial.certain), "{error}");
     assert!(error.to_string().contains("directory of the warehouse"), "{error}");
     assert!(!directory.exists());
+    assert_eq!(store.is_there(&key).await, None);
+    // What an unmounted disk leaves.
+    fs::create_dir(&directory).unwrap();
+    assert_eq!(store.is_there(&key).await, None);
+    assert!(matches!(store.get(&key).await, Err(ReadError::Failed(_))));
+    let error = store.put(&key, body("x"), Guard::Absent).await.unwrap_err();
+    assert!(error.to_string().contains("another one than when it was opened"), "{error}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }
 
 #[tokio::test]

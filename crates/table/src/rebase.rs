@@ -35,7 +35,7 @@ use list::{Header, Manifests, Others};
 use manifest::{Added, Unfit};
 
 pub use ahead::{ReadAhead, read_ahead, read_parents};
-pub use list::{read as read_list, write as write_list};
+pub use list::{paths as list_paths, read as read_list, write as write_list};
 pub use lists::Lists;
 pub use manifest::files as data_files;
 pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
@@ -290,7 +290,7 @@ fn added(
         return Err(Why::Listed(manifest.manifest_path.clone()));
     }
     keeps(own, list, before)?;
-    let default = metadata.default_partition_spec_id();
+    let (default, spec) = (metadata.default_partition_spec_id(), metadata.default_partition_spec());
     for manifest in &own.added {
         let path = manifest.manifest_path.clone();
         is_of_table(metadata, &path)?;
@@ -303,8 +303,16 @@ fn added(
         if manifest.partition_spec_id != default {
             return Err(Why::Spec { manifest: path, spec: manifest.partition_spec_id, default });
         }
-        if manifest.has_existing_files() || manifest.has_deleted_files() {
+        let other_rows = [manifest.existing_rows_count, manifest.deleted_rows_count];
+        let counts_others = other_rows.into_iter().flatten().any(|rows| rows > 0);
+        if manifest.has_existing_files() || manifest.has_deleted_files() || counts_others {
             return Err(Why::EntryNotAdded(path));
+        }
+        let (summaries, fields) = (manifest.partitions.as_ref().map_or(0, Vec::len), spec.fields().len());
+        if summaries > fields {
+            return Err(Why::Unfit(format!(
+                "{path} has summaries of {summaries} fields; the partitioning has {fields}"
+            )));
         }
     }
     Ok(own.added.clone())

@@ -55,15 +55,12 @@ impl Root {
         false
     }
 
-    /// By its path, which may lead through links: no more is told than whether something is there. Nothing if the
-    /// warehouse itself is away.
+    /// Nothing if that is not known: also if the warehouse itself is away.
     pub(super) fn is_there(&self, key: &str) -> Option<bool> {
-        match std::fs::symlink_metadata(self.directory.join(key)) {
-            Ok(found) => Some(found.is_file()),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                self.directory.is_dir().then_some(false)
-            }
-            Err(_) => None,
+        match self.look(key) {
+            Ok(_) => Some(true),
+            Err(ReadError::NotFound) => Some(false),
+            Err(ReadError::Failed(_)) => None,
         }
     }
 

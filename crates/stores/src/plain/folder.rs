@@ -23,6 +23,8 @@ const MOST_KNOWN: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) directory: PathBuf,
+    /// Which directory this was when it was opened.
+    identity: Identity,
     /// Makes a file or folder durable.
     pub(super) sync: fn(&File) -> io::Result<()>,
     /// Folders whose name is durable in the folder above: path below the directory, and identity. Another program may
@@ -69,23 +71,29 @@ impl Root {
             Durability::Fsync => File::sync_all,
             Durability::None => |_: &File| Ok(()),
         };
-        let root = Self { directory: std::path::absolute(directory)?, sync, known: Mutex::default() };
-        create_with_those_above(&root.directory, sync)?;
-        open(&root.directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(root)
+        let directory = std::path::absolute(directory)?;
+        create_with_those_above(&directory, sync)?;
+        let opened = open(&directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let identity = identity(&opened.into())?;
+        Ok(Self { directory, identity, sync, known: Mutex::default() })
     }
 
     /// The directory. It is opened anew for each operation, so that a directory that was moved away or unmounted is an
     /// error instead of a warehouse that nobody sees.
     fn top(&self) -> Result<File, Obstacle> {
+        let failed = |words: &str, error: io::Error| {
+            let what = format!("the directory of the warehouse, {}, {words}", self.directory.display());
+            Obstacle::Failed(what, error)
+        };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match open(&self.directory, flags, Mode::empty()) {
-            Ok(folder) => Ok(folder.into()),
-            Err(error) => {
-                let what = format!("the directory of the warehouse, {}, cannot be opened", self.directory.display());
-                Err(Obstacle::Failed(what, error.into()))
-            }
+        let folder = File::from(
+            open(&self.directory, flags, Mode::empty()).map_err(|error| failed("cannot be opened", error.into()))?,
+        );
+        if identity(&folder).map_err(|error| failed("cannot be examined", error))? != self.identity {
+            let why = "is a disk not mounted? If the change is intended, start this program again";
+            return Err(failed("is another one than when it was opened", io::Error::other(why)));
         }
+        Ok(folder)
     }
 
     /// The folder of these parts.
@@ -141,8 +149,7 @@ impl Root {
 
     /// Makes a folder durable, unless this process has done that before.
     fn know(&self, above: &File, parts: &[&str], folder: &File) -> io::Result<()> {
-        let metadata = folder.metadata()?;
-        let (path, identity) = (parts.join("/"), (metadata.dev(), metadata.ino()));
+        let (path, identity) = (parts.join("/"), identity(folder)?);
         if self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&path) == Some(&identity) {
             return Ok(());
         }
@@ -176,6 +183,11 @@ impl Root {
             error => Obstacle::Failed(shown(), error.into()),
         }
     }
+}
+
+fn identity(file: &File) -> io::Result<Identity> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Opens a folder in a folder.

@@ -26,9 +26,10 @@ impl ReadAhead {
     /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        const ENTRY: usize = 512;
+        const ITSELF: usize = 512;
         let contents: usize = self.contents.values().map(Bytes::len).sum();
-        contents + ENTRY * (1 + self.own.added.len()) + self.own.others.bytes()
+        let added: usize = self.own.added.iter().map(|manifest| list::memory(manifest)).sum();
+        ITSELF + contents + added + self.own.others.bytes()
     }
 }
 

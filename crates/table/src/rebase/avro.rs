@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use miniz_oxide::deflate::compress_to_vec;
 
-pub(super) use read::{Fields, File, Value};
+pub(super) use read::{Fields, File, Most, Value};
 
 /// Bytes of records that are compressed together.
 pub(super) const BLOCK: usize = 64 << 10;

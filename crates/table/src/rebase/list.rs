@@ -5,7 +5,8 @@ use std::sync::Arc;
 use iceberg::spec::{ByteBuf, FieldSummary, FormatVersion, ManifestContentType, ManifestFile};
 
 use super::avro::{
-    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Row, file_of, put_bytes, put_long, put_optional, required,
+    BLOCK, Block, BlockWriter, Fault, Fields, File, LEVEL, Most, Row, file_of, put_bytes, put_long, put_optional,
+    required,
 };
 
 /// The manifests of a snapshot, in the order of its list.
@@ -16,8 +17,8 @@ const KNOWN: [i64; 16] = [500, 501, 502, 503, 504, 505, 506, 507, 512, 513, 514,
 /// The fields of the summaries in field 507.
 const KNOWN_IN_SUMMARY: [i64; 4] = [509, 510, 511, 518];
 
-/// The most bytes that the entries of a list may take: those of some 200,000 manifests.
-const MOST: usize = 64 << 20;
+/// What is read of a list.
+const MOST: Most = Most { bytes: 64 << 20, records: 200_000 };
 
 /// The manifest list of a snapshot that is not in the table yet.
 #[derive(Clone, Debug)]
@@ -57,6 +58,15 @@ impl Others {
             Self::Of(list) => list.len(),
         }
     }
+}
+
+/// About how many bytes of memory a manifest of a list takes.
+pub(super) fn memory(manifest: &ManifestFile) -> usize {
+    const ENTRY: usize = 512;
+    let bound = |bound: &Option<ByteBuf>| bound.as_ref().map_or(0, |bytes| bytes.len());
+    let summary = |one: &FieldSummary| size_of::<FieldSummary>() + bound(&one.lower_bound) + bound(&one.upper_bound);
+    let summaries: usize = manifest.partitions.iter().flatten().map(summary).sum();
+    ENTRY + summaries + manifest.key_metadata.as_ref().map_or(0, Vec::len)
 }
 
 /// Decodes a list. A field that this crate does not know would be lost when the list is written again, so it is a fault.
@@ -349,6 +359,20 @@ fn schema(rows: bool) -> String {
         fields.push(optional(520, "first_row_id", r#""long""#));
     }
     format!(r#"{{"type":"record","name":"manifest_file","fields":[{}]}}"#, fields.join(","))
+}
+
+/// The paths of the manifests in a list, whatever else it says of them.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn paths(bytes: &[u8]) -> Result<Vec<String>, String> {
+    let file = File::open(bytes)?;
+    let mut found = Vec::new();
+    file.records(&[500], MOST, |row| {
+        found.push(required(500, row.string(500)?)?.to_owned());
+        Ok::<_, Fault>(())
+    })?;
+    Ok(found)
 }
 
 /// The manifests of a list, for programs that append as clients do.

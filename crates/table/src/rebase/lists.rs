@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iceberg::spec::ManifestFile;
 
-use super::list::{Blocks, Manifests};
+use super::list::{Blocks, Manifests, memory};
 
 /// The manifests of recent lists, by the lists' locations. A file never changes, so what is here is never stale. The
 /// least recently used lists are dropped first.
@@ -31,11 +31,12 @@ struct Kept {
     manifests: Arc<Manifests>,
     /// The same as they were written, if they were written here.
     blocks: Option<Blocks>,
+    weight: usize,
     used: u64,
 }
 
 impl Lists {
-    /// Keeps lists of at most this many manifests together. An entry takes a few hundred bytes; lists that were made
+    /// Keeps lists of at most this many manifests together. An entry takes a few hundred bytes, and counts as several if it takes more; lists that were made
     /// from each other share theirs, though each is counted. A list that is longer by itself is not kept.
     #[must_use]
     pub fn new(most_manifests: usize) -> Self {
@@ -73,14 +74,15 @@ impl Lists {
     pub(super) fn insert(&self, location: &str, manifests: Arc<Manifests>, blocks: Option<Blocks>) {
         let mut state = self.locked();
         state.remove(location);
-        if weight(&manifests) > self.most {
+        let weight = weight(&manifests);
+        if weight > self.most {
             return;
         }
         state.uses += 1;
         let used = state.uses;
-        state.entries += weight(&manifests);
+        state.entries += weight;
         state.by_use.insert(used, location.to_owned());
-        state.lists.insert(location.to_owned(), Kept { manifests, blocks, used });
+        state.lists.insert(location.to_owned(), Kept { manifests, blocks, weight, used });
         while state.entries > self.most {
             let Some((_, oldest)) = state.by_use.pop_first() else { break };
             state.remove(&oldest);
@@ -88,16 +90,17 @@ impl Lists {
     }
 }
 
-/// An empty list counts too: its location takes memory.
+/// A usual manifest counts as one, a larger one as several. An empty list counts too: its location takes memory.
 fn weight(manifests: &Manifests) -> usize {
-    manifests.len() + 1
+    const USUAL: usize = 1024;
+    1 + manifests.iter().map(|manifest| memory(manifest).div_ceil(USUAL)).sum::<usize>()
 }
 
 impl State {
     fn remove(&mut self, location: &str) {
         if let Some(kept) = self.lists.remove(location) {
             self.by_use.remove(&kept.used);
-            self.entries -= weight(&kept.manifests);
+            self.entries -= kept.weight;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use iceberg::spec::ManifestFile;
 
-use super::avro::{Fault, File, Row, required};
+use super::avro::{Fault, File, Most, Row, required};
 use super::why::Why;
 
 /// The status of an entry that adds a file.
@@ -10,8 +10,8 @@ const ADDED: i64 = 1;
 
 /// The fields that are looked at: of entries, and of their data files.
 const WANTED: [i64; 9] = [0, 1, 2, 3, 4, 103, 104, 134, 142];
-/// The most bytes that the entries of a manifest may take.
-const MOST: usize = 256 << 20;
+/// What is read of a manifest. Writers begin another one at a few MB.
+const MOST: Most = Most { bytes: 256 << 20, records: 1_000_000 };
 
 /// What a manifest adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

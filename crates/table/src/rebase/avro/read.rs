@@ -93,7 +93,9 @@ impl<'a> File<'a> {
         while let Some(count) = input.count()? {
             for _ in 0..count {
                 let key = std::str::from_utf8(input.bytes()?).map_err(|_| "a key in the header is no text")?;
-                metadata.insert(key.to_owned(), input.bytes()?);
+                if metadata.insert(key.to_owned(), input.bytes()?).is_some() {
+                    return Err(format!("the header has two values of {key:?}"));
+                }
             }
         }
         let marker = input.take(16)?;
@@ -107,12 +109,12 @@ impl<'a> File<'a> {
         self.metadata.get(key).and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// Passes each record to `each`, with the values of the fields `wanted`, whatever record they are in. Fails if the
-    /// records take more than `most` bytes.
+    /// Passes each record to `each`, with the values of the fields `wanted`, whatever record they are in. Fails if there is
+    /// more than `most`.
     pub(in super::super) fn records<E: From<Fault>>(
         &self,
         wanted: &[i64],
-        most: usize,
+        most: Most,
         mut each: impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let wanted = Wanted::of(wanted);
@@ -126,7 +128,7 @@ impl<'a> File<'a> {
     pub(in super::super) fn picked<E: From<Fault>>(
         &self,
         (brief, wanted): (&[i64], &[i64]),
-        most: usize,
+        most: Most,
         mut pick: impl FnMut(Row<'_>) -> Result<bool, E>,
         mut each: impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -145,18 +147,24 @@ impl<'a> File<'a> {
     /// Lets `read` read each record, into a list that it may overwrite.
     fn each<E: From<Fault>>(
         &self,
-        most: usize,
+        most: Most,
         mut read: impl for<'b> FnMut(&mut Input<'b>, &mut Vec<Value<'b>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (mut blocks, mut left) = (Input(self.blocks.0), most);
+        let (mut blocks, mut left, mut records) = (Input(self.blocks.0), most.bytes, 0);
         while !blocks.0.is_empty() {
             let count = blocks.long()?;
             let block = self.decompressed(blocks.bytes()?, left)?;
-            left = left.checked_sub(block.len()).ok_or_else(|| format!("its records take more than {most} bytes"))?;
+            left = left
+                .checked_sub(block.len())
+                .ok_or_else(|| format!("its records take more than {} bytes", most.bytes))?;
             let (mut block, mut values) = (Input(&block), Vec::new());
             for _ in 0..count {
                 if block.0.is_empty() {
                     return Err(Fault::from("a block has fewer records than it says").into());
+                }
+                records += 1;
+                if records > most.records {
+                    return Err(Fault::from(format!("it has more than {} records", most.records)).into());
                 }
                 read(&mut block, &mut values)?;
             }
@@ -179,23 +187,38 @@ impl<'a> File<'a> {
     }
 }
 
+/// What is read of a file.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Most {
+    /// The bytes of its records, not compressed.
+    pub(in super::super) bytes: usize,
+    pub(in super::super) records: usize,
+}
+
 /// The most items of arrays that are kept of one record. A partitioning has fewer fields.
 const MOST_ITEMS: usize = 20_000;
+/// The same of all records of a file.
+const MOST_ITEMS_IN_ALL: usize = 1_000_000;
 
 /// The fields to keep, and how many items of arrays may be kept yet: each takes many times as much memory as in a file.
 struct Wanted<'w> {
     ids: &'w [i64],
+    /// Of this record, and of the file.
     items: Cell<usize>,
+    items_in_all: Cell<usize>,
 }
 
 impl<'w> Wanted<'w> {
     fn of(ids: &'w [i64]) -> Self {
-        Self { ids, items: Cell::new(MOST_ITEMS) }
+        Self { ids, items: Cell::new(MOST_ITEMS), items_in_all: Cell::new(MOST_ITEMS_IN_ALL) }
     }
 
     fn item(&self) -> Result<(), Fault> {
         let left = self.items.get().checked_sub(1);
         self.items.set(left.ok_or_else(|| format!("a record has more than {MOST_ITEMS} items in arrays"))?);
+        let left = self.items_in_all.get().checked_sub(1);
+        let left = left.ok_or_else(|| format!("its records have more than {MOST_ITEMS_IN_ALL} items in arrays"))?;
+        self.items_in_all.set(left);
         Ok(())
     }
 }
@@ -217,6 +240,9 @@ impl<'a> Input<'a> {
         for shift in (0..64).step_by(7) {
             let [byte, rest @ ..] = self.0 else { return Err(ENDS.into()) };
             self.0 = rest;
+            if shift == 63 && *byte > 1 {
+                break;
+            }
             value |= u64::from(byte & 0x7f) << shift;
             if *byte < 0x80 {
                 return Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
@@ -281,7 +307,7 @@ impl<'a> Input<'a> {
                 })?;
                 Value::Array(values)
             }
-            Kind::Map(_) => self.skip(kind).map(|()| Value::Skipped)?,
+            Kind::Map(_) | Kind::Enum => self.skip(kind).map(|()| Value::Skipped)?,
             Kind::Union(kinds) => self.chosen(kinds).and_then(|kind| self.value(kind, wanted))?,
             Kind::Record(record) => {
                 let mut values = Vec::with_capacity(record.fields.len());
@@ -296,7 +322,7 @@ impl<'a> Input<'a> {
         match kind {
             Kind::Null => Ok(()),
             Kind::Boolean => self.take(1).map(drop),
-            Kind::Long => self.long().map(drop),
+            Kind::Long | Kind::Enum => self.long().map(drop),
             Kind::Fixed(size) => self.take(*size).map(drop),
             Kind::Bytes | Kind::String => self.bytes().map(drop),
             Kind::Array(items) => self.items(|input| input.skip(items)),
@@ -327,5 +353,49 @@ impl<'a> Input<'a> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::super::{BlockWriter, file_of};
+    use super::*;
+
+    /// What a file of one record says of its field 0, an integer.
+    fn integer(kind: &str, value: &[u8], header: &[(&str, String)]) -> Result<Option<i64>, Fault> {
+        let schema = format!(r#"{{"type":"record","name":"r","fields":[{{"name":"a","type":{kind},"field-id":0}}]}}"#);
+        let mut blocks = BlockWriter::new(0);
+        blocks.record(|out| out.extend_from_slice(value));
+        let bytes = file_of(&schema, header, [7; 16], &blocks.finish());
+        let mut found = None;
+        File::open(&bytes)?.records(&[0], Most { bytes: 100, records: 1 }, |row| {
+            found = row.integer(0)?;
+            Ok::<_, Fault>(())
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn an_integer_has_64_bits() {
+        assert_eq!(integer(r#""long""#, &[[0xff; 9].as_slice(), &[1]].concat(), &[]), Ok(Some(i64::MIN)));
+        for last in [2, 0x7f, 0x81] {
+            let error = integer(r#""long""#, &[[0xff; 9].as_slice(), &[last]].concat(), &[]).unwrap_err();
+            assert!(error.contains("more than 64 bits"), "{error}");
+        }
+    }
+
+    /// What the symbols of an enum mean is not known.
+    #[test]
+    fn an_enum_is_no_integer() {
+        let kind = r#"{"type":"enum","name":"e","symbols":["DELETED","ADDED"]}"#;
+        assert!(integer(kind, &[2], &[]).unwrap_err().contains("not an integer"));
+    }
+
+    #[test]
+    fn a_header_says_each_thing_once() {
+        let header = |second: &'static str| [("k", "1".to_owned()), (second, "2".to_owned())];
+        assert_eq!(integer(r#""int""#, &[2], &header("l")), Ok(Some(1)));
+        assert!(integer(r#""int""#, &[2], &header("k")).unwrap_err().contains("two values"));
     }
 }
