@@ -96,6 +96,9 @@ impl<'a> File<'a> {
                 if metadata.insert(key.to_owned(), input.bytes()?).is_some() {
                     return Err(format!("the header has two values of {key:?}"));
                 }
+                if metadata.len() > MOST_KEYS {
+                    return Err(format!("the header has more than {MOST_KEYS} keys"));
+                }
             }
         }
         let marker = input.take(16)?;
@@ -222,6 +225,9 @@ impl<'w> Wanted<'w> {
         Ok(())
     }
 }
+
+/// Keys of a header. Those of Iceberg are six.
+const MOST_KEYS: usize = 1000;
 
 const ENDS: &str = "it ends within a value";
 
@@ -390,6 +396,14 @@ mod tests {
     fn an_enum_is_no_integer() {
         let kind = r#"{"type":"enum","name":"e","symbols":["DELETED","ADDED"]}"#;
         assert!(integer(kind, &[2], &[]).unwrap_err().contains("not an integer"));
+    }
+
+    #[test]
+    fn a_header_has_a_bounded_number_of_keys() {
+        let keys: Vec<String> = (0..=MOST_KEYS).map(|key| key.to_string()).collect();
+        let header = |count: usize| keys[..count].iter().map(|key| (key.as_str(), String::new())).collect::<Vec<_>>();
+        assert_eq!(integer(r#""int""#, &[2], &header(MOST_KEYS - 2)), Ok(Some(1)));
+        assert!(integer(r#""int""#, &[2], &header(MOST_KEYS + 1)).unwrap_err().contains("keys"));
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub(super) struct Field {
 
 /// Schemas that a thread keeps: all files of one writer have the same.
 const KEPT: usize = 16;
+/// The most bytes of a schema: parsed, one takes many times as much. That of a partitioning of 1,000 fields has 0.1 MB.
+const LONGEST: usize = 4 << 20;
 /// Longer ones are not kept.
 const LONGEST_KEPT: usize = 64 << 10;
 
@@ -115,6 +117,9 @@ pub(super) fn parsed(text: &[u8]) -> Result<Arc<Record>, Fault> {
 }
 
 fn parse(text: &[u8]) -> Result<Arc<Record>, Fault> {
+    if text.len() > LONGEST {
+        return Err(format!("the schema has {} bytes; at most {LONGEST} are read", text.len()));
+    }
     let value = serde_json::from_slice(text).map_err(|e| format!("the schema is no JSON: {e}"))?;
     match Parser::default().kind(&value, 0)?.0 {
         Kind::Record(record) => Ok(record),
@@ -246,6 +251,14 @@ mod tests {
         for (levels, fields, leaf) in [(12, 2, "long"), (25, 1, "long"), (3, 2, "null"), (1, 10_000, "string")] {
             parse(nested(levels, fields, leaf).as_bytes()).unwrap();
         }
+    }
+
+    #[test]
+    fn a_schema_has_a_bounded_length() {
+        let plain = nested(1, 1, "long");
+        let padded = |length: usize| plain.clone() + &" ".repeat(length - plain.len());
+        parse(padded(LONGEST).as_bytes()).unwrap();
+        assert!(parse(padded(LONGEST + 1).as_bytes()).unwrap_err().contains("at most"));
     }
 
     #[test]
