@@ -365,7 +365,7 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
-    use super::super::{BlockWriter, file_of};
+    use super::super::{BlockWriter, file_of, put_bytes, put_long};
     use super::*;
 
     /// What a file of one record says of its field 0, an integer.
@@ -396,6 +396,59 @@ mod tests {
     fn an_enum_is_no_integer() {
         let kind = r#"{"type":"enum","name":"e","symbols":["DELETED","ADDED"]}"#;
         assert!(integer(kind, &[2], &[]).unwrap_err().contains("not an integer"));
+    }
+
+    /// A type, by a number: the last of the records `before` it, or the one before that; of the first, `leaf`. Or, if there
+    /// are `others`, another type.
+    fn kind(choice: u32, before: usize, (leaf, others): (&str, bool)) -> String {
+        let record = match before {
+            0 => format!(r#""{leaf}""#),
+            many => format!(r#""r{}""#, many.saturating_sub(1 + choice as usize / 20 % 2)),
+        };
+        match choice % 20 + if others { 0 } else { 20 } {
+            0 => r#""boolean""#.to_owned(),
+            1 => r#""string""#.to_owned(),
+            2 => format!(r#"{{"type":"array","items":{record}}}"#),
+            3 => format!(r#"{{"type":"map","values":{record}}}"#),
+            4 => format!(r#"["null",{record}]"#),
+            5 => format!(r#"[{record},"bytes"]"#),
+            _ => record,
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, ..Default::default() })]
+
+        /// Whatever its schema and its records are, a file is read or refused, soon: types name those before them.
+        #[test]
+        fn any_file_is_read_or_refused(
+            records in proptest::collection::vec(proptest::collection::vec(proptest::prelude::any::<u32>(), 1..4), 1..70),
+            leaf in proptest::sample::select(vec!["null", "long"]),
+            others in proptest::prelude::any::<bool>(),
+            content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
+            count in proptest::prelude::any::<i64>(),
+        ) {
+            let field = |(at, choice, before): (usize, u32, usize)| {
+                format!(r#"{{"name":"f{at}","field-id":{},"type":{}}}"#, at % 3, kind(choice, before, (leaf, others)))
+            };
+            let record = |(level, fields): (usize, &Vec<u32>)| {
+                let fields = fields.iter().enumerate().map(|(at, choice)| field((at, *choice, level)));
+                let fields = fields.collect::<Vec<_>>().join(",");
+                let kind = format!(r#"{{"type":"record","name":"r{level}","fields":[{fields}]}}"#);
+                format!(r#"{{"name":"of{level}","field-id":{level},"type":{kind}}}"#)
+            };
+            let all = records.iter().enumerate().map(record).collect::<Vec<_>>().join(",");
+            let schema = format!(r#"{{"type":"record","name":"all","fields":[{all}]}}"#);
+            let mut bytes = file_of(&schema, &[], [7; 16], &[]);
+            put_long(&mut bytes, count);
+            put_bytes(&mut bytes, &miniz_oxide::deflate::compress_to_vec(&content, 0));
+            bytes.extend_from_slice(&[7; 16]);
+            if let Ok(file) = File::open(&bytes) {
+                let most = Most { bytes: 1000, records: 1000 };
+                let _ = file.records(&[0, 1, 2, 3, 4], most, |_| Ok::<_, Fault>(()));
+                let _ = file.picked((&[0, 2], &[0, 1, 2]), most, |_| Ok::<_, Fault>(true), |_| Ok(()));
+            }
+        }
     }
 
     #[test]
