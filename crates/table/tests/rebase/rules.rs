@@ -356,7 +356,7 @@ fn a_record_of_very_many_items_is_refused() {
         let list = write_list((3, Some(1)), 2, &manifests, [7; 16]).unwrap();
         world.disk.put("s3://lake/t/metadata/snap-3.avro", list);
         match world.rebase(&candidate) {
-            Err(NotRebased::Undecodable { what, .. }) => assert!(!read && what.contains("20000 items"), "{what}"),
+            Err(NotRebased::Undecodable { what, .. }) => assert!(!read && what.contains("100000 values"), "{what}"),
             Err(NotRebased::Refused(Why::Unfit(words))) => assert!(read && words.contains("partitioning"), "{words}"),
             other => panic!("{count}: {other:?}"),
         }

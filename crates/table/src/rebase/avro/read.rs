@@ -49,7 +49,7 @@ impl Fields {
     /// null.
     pub(in super::super) fn inner(&self, id: i64) -> Result<Option<Self>, Fault> {
         let Some(at) = self.place(id) else { return Ok(None) };
-        let record = record_in(&self.record.fields[at].kind).ok_or_else(|| format!("field {id} holds no records"))?;
+        let record = self.record.fields[at].kind.record().ok_or_else(|| format!("field {id} holds no records"))?;
         Self::of(record).map(Some)
     }
 
@@ -62,15 +62,6 @@ impl Fields {
     pub(super) fn place(&self, id: i64) -> Option<usize> {
         let found = self.places.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(self.places[found].1)
-    }
-}
-
-fn record_in(kind: &Kind) -> Option<Arc<Record>> {
-    match kind {
-        Kind::Record(record) => Some(Arc::clone(record)),
-        Kind::Array(items) => record_in(items),
-        Kind::Union(kinds) => kinds.iter().find_map(record_in),
-        _ => None,
     }
 }
 
@@ -198,31 +189,37 @@ pub(in super::super) struct Most {
     pub(in super::super) records: usize,
 }
 
-/// The most items of arrays that are kept of one record. A partitioning has fewer fields.
-const MOST_ITEMS: usize = 20_000;
-/// The same of all records of a file.
-const MOST_ITEMS_IN_ALL: usize = 1_000_000;
+/// The most values that are kept of what is in a record: 20,000 summaries of four fields, each with itself. A partitioning has
+/// fewer fields.
+const MOST_VALUES: usize = 100_000;
+/// The most items of arrays that are kept of all records of a file.
+const MOST_ITEMS: usize = 1_000_000;
 
-/// The fields to keep, and how many items of arrays may be kept yet: each takes many times as much memory as in a file.
+/// The fields to keep, and how much may be kept yet: a value takes many times as much memory as in a file.
 struct Wanted<'w> {
     ids: &'w [i64],
-    /// Of this record, and of the file.
+    /// Of this record.
+    values: Cell<usize>,
+    /// Of the file.
     items: Cell<usize>,
-    items_in_all: Cell<usize>,
 }
 
 impl<'w> Wanted<'w> {
     fn of(ids: &'w [i64]) -> Self {
-        Self { ids, items: Cell::new(MOST_ITEMS), items_in_all: Cell::new(MOST_ITEMS_IN_ALL) }
+        Self { ids, values: Cell::new(MOST_VALUES), items: Cell::new(MOST_ITEMS) }
     }
 
-    fn item(&self) -> Result<(), Fault> {
-        let left = self.items.get().checked_sub(1);
-        self.items.set(left.ok_or_else(|| format!("a record has more than {MOST_ITEMS} items in arrays"))?);
-        let left = self.items_in_all.get().checked_sub(1);
-        let left = left.ok_or_else(|| format!("its records have more than {MOST_ITEMS_IN_ALL} items in arrays"))?;
-        self.items_in_all.set(left);
+    /// Counts the values of a record in a record, or an item of an array.
+    fn count_values(&self, count: usize) -> Result<(), Fault> {
+        let left = self.values.get().checked_sub(count);
+        self.values.set(left.ok_or_else(|| format!("a record has more than {MOST_VALUES} values in it"))?);
         Ok(())
+    }
+
+    fn count_item(&self) -> Result<(), Fault> {
+        let left = self.items.get().checked_sub(1);
+        self.items.set(left.ok_or_else(|| format!("its records have more than {MOST_ITEMS} items in arrays"))?);
+        self.count_values(1)
     }
 }
 
@@ -278,7 +275,7 @@ impl<'a> Input<'a> {
     /// A record that is in no other one, in place of these values.
     fn whole(&mut self, record: &Record, wanted: &Wanted<'_>, values: &mut Vec<Value<'a>>) -> Result<(), Fault> {
         values.clear();
-        wanted.items.set(MOST_ITEMS);
+        wanted.values.set(MOST_VALUES);
         self.record(record, wanted, values)
     }
 
@@ -308,14 +305,16 @@ impl<'a> Input<'a> {
             Kind::Array(items) => {
                 let mut values = Vec::new();
                 self.items(|input| {
+                    wanted.count_item()?;
                     values.push(input.value(items, wanted)?);
-                    wanted.item()
+                    Ok(())
                 })?;
                 Value::Array(values)
             }
             Kind::Map(_) | Kind::Enum => self.skip(kind).map(|()| Value::Skipped)?,
             Kind::Union(kinds) => self.chosen(kinds).and_then(|kind| self.value(kind, wanted))?,
             Kind::Record(record) => {
+                wanted.count_values(record.fields.len())?;
                 let mut values = Vec::with_capacity(record.fields.len());
                 self.record(record, wanted, &mut values)?;
                 Value::Record(values)
@@ -370,12 +369,21 @@ mod tests {
 
     /// What a file of one record says of its field 0, an integer.
     fn integer(kind: &str, value: &[u8], header: &[(&str, String)]) -> Result<Option<i64>, Fault> {
+        integer_of(kind, value, header, 100)
+    }
+
+    fn integer_of(
+        kind: &str,
+        value: &[u8],
+        header: &[(&str, String)],
+        bytes_at_most: usize,
+    ) -> Result<Option<i64>, Fault> {
         let schema = format!(r#"{{"type":"record","name":"r","fields":[{{"name":"a","type":{kind},"field-id":0}}]}}"#);
         let mut blocks = BlockWriter::new(0);
         blocks.record(|out| out.extend_from_slice(value));
         let bytes = file_of(&schema, header, [7; 16], &blocks.finish());
         let mut found = None;
-        File::open(&bytes)?.records(&[0], Most { bytes: 100, records: 1 }, |row| {
+        File::open(&bytes)?.records(&[0], Most { bytes: bytes_at_most, records: 1 }, |row| {
             found = row.integer(0)?;
             Ok::<_, Fault>(())
         })?;
@@ -449,6 +457,25 @@ mod tests {
                 let _ = file.picked((&[0, 2], &[0, 1, 2]), most, |_| Ok::<_, Fault>(true), |_| Ok(()));
             }
         }
+    }
+
+    /// Each value takes 32 bytes, and one byte in the file.
+    #[test]
+    fn the_values_within_a_record_are_bounded() {
+        let fields =
+            (0..1000).map(|at| format!(r#"{{"name":"f{at}","type":"boolean"}}"#)).collect::<Vec<_>>().join(",");
+        let record = format!(r#"{{"type":"record","name":"wide","fields":[{fields}]}}"#);
+        let read = |items: u8| {
+            let mut value = vec![items << 1];
+            value.extend(std::iter::repeat_n(1, usize::from(items) * 1000));
+            value.push(0);
+            integer_of(&format!(r#"{{"type":"array","items":{record}}}"#), &value, &[], 1 << 20).unwrap_err()
+        };
+        assert!(read(60).contains("not an integer"));
+        // The count of this one takes two bytes.
+        let many = [[200_u8, 1].as_slice(), &vec![1; 100_000], &[0]].concat();
+        let kind = format!(r#"{{"type":"array","items":{record}}}"#);
+        assert!(integer_of(&kind, &many, &[], 1 << 20).unwrap_err().contains("100000 values"));
     }
 
     #[test]

@@ -34,6 +34,18 @@ pub(super) enum Kind {
     Record(Arc<Record>),
 }
 
+impl Kind {
+    /// The record type in this type: if it is one, or an array of, or a union with one.
+    pub(super) fn record(&self) -> Option<Arc<Record>> {
+        match self {
+            Self::Record(record) => Some(Arc::clone(record)),
+            Self::Array(items) => items.record(),
+            Self::Union(kinds) => kinds.iter().find_map(Self::record),
+            _ => None,
+        }
+    }
+}
+
 /// How large a type is, with all that it names.
 #[derive(Clone, Copy)]
 struct Extent {
@@ -142,7 +154,8 @@ impl Parser {
             Value::String(name) => self.by_name(name),
             Value::Array(choices) => {
                 let kinds = choices.iter().map(|choice| self.kind(choice, depth + 1)).collect::<Result<Vec<_>, _>>()?;
-                if kinds.iter().filter(|(kind, _)| matches!(kind, Kind::Record(_))).count() > 1 {
+                // Fields are found by the one record type in a field.
+                if kinds.iter().filter_map(|(kind, _)| kind.record()).count() > 1 {
                     return Err("the schema has a union of several records".into());
                 }
                 // Which it is takes a byte, so null is not empty there.
@@ -266,7 +279,10 @@ mod tests {
         let record = |name: &str| format!(r#"{{"type":"record","name":"{name}","fields":[]}}"#);
         let of = |kinds: &str| format!(r#"{{"type":"record","name":"r","fields":[{{"name":"a","type":[{kinds}]}}]}}"#);
         parse(of(&format!(r#""null",{}"#, record("a"))).as_bytes()).unwrap();
-        let error = parse(of(&format!("{},{}", record("a"), record("b"))).as_bytes()).unwrap_err();
-        assert!(error.contains("several records"), "{error}");
+        let array = |items: String| format!(r#"{{"type":"array","items":{items}}}"#);
+        for two in [[record("a"), record("b")], [array(record("a")), record("b")], [record("a"), array(record("b"))]] {
+            let error = parse(of(&two.join(",")).as_bytes()).unwrap_err();
+            assert!(error.contains("several records"), "{error}");
+        }
     }
 }
