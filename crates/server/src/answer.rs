@@ -3,12 +3,15 @@
 //! A status code is a promise about the effect of the request: 409 is given only if it certainly had none, since clients
 //! then delete the files that they wrote; a commit that may have taken effect is answered 500.
 
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use glidepath_service::{Kind, ServiceError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::frames;
 
 /// An error on its way to a client of Iceberg.
 pub(crate) struct Problem(pub(crate) ServiceError);
@@ -88,14 +91,21 @@ impl IntoResponse for Problem {
 /// A value as JSON.
 pub(crate) fn json(code: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(bytes) => raw(code, bytes.into()),
+        Ok(bytes) => as_json(code, bytes),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-/// Bytes that are JSON.
-pub(crate) fn raw(code: StatusCode, bytes: Bytes) -> Response {
-    (code, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
+/// A table or a view: these fields, at least one, and its metadata, which is JSON already.
+pub(crate) fn with_metadata(beside: &impl Serialize, metadata: Bytes) -> Response {
+    let Ok(mut before) = serde_json::to_vec(beside) else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
+    before.pop();
+    before.extend_from_slice(b",\"metadata\":");
+    as_json(StatusCode::OK, frames::body([before.into(), metadata, Bytes::from_static(b"}")]))
+}
+
+fn as_json(code: StatusCode, body: impl Into<Body>) -> Response {
+    (code, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into()).into_response()
 }
 
 /// An answer that may have secrets: nothing between the server and its client may keep it.

@@ -9,6 +9,7 @@
 
 mod answer;
 mod credentials;
+mod frames;
 mod iceberg;
 mod lance;
 mod operations;

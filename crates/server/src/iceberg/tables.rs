@@ -14,7 +14,7 @@ use glidepath_service::{Identifier, Loaded, NewTable, Registration, ServiceError
 use serde::{Deserialize, Serialize};
 
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
-use crate::answer::{Problem, json, no_store, raw};
+use crate::answer::{Problem, json, no_store, with_metadata};
 use crate::credentials::{Placed, Said, Vended, wanted};
 use crate::security::check::Asker;
 use crate::state::App;
@@ -113,17 +113,9 @@ struct Beside<'a> {
     storage: Storage<'a>,
 }
 
-/// A table as clients load it. Its metadata is JSON already, and is copied as it is: in a table with thousands of
-/// snapshots it is a megabyte.
-fn loaded(body: &Loaded<TableMetadata>, metadata: &[u8], storage: Storage<'_>) -> Response {
-    let beside = serde_json::to_vec(&Beside { metadata_location: &body.location, storage });
-    let Ok(mut answer) = beside else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
-    answer.pop();
-    answer.reserve_exact(metadata.len() + 16);
-    answer.extend_from_slice(b",\"metadata\":");
-    answer.extend_from_slice(metadata);
-    answer.push(b'}');
-    no_store(raw(StatusCode::OK, answer.into()))
+/// A table as clients load it.
+fn loaded(body: &Loaded<TableMetadata>, metadata: Bytes, storage: Storage<'_>) -> Response {
+    no_store(with_metadata(&Beside { metadata_location: &body.location, storage }, metadata))
 }
 
 /// A table that has been created or registered. It is there, whether or not there are credentials.
@@ -137,7 +129,7 @@ async fn made(
     let placed = placed(table, &body.metadata);
     let vended = if wanted(headers) { app.vended_if_possible(asker, placed).await } else { None };
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
-    with_tag(app, loaded(body, &body.json, Storage::of(app, vended.as_ref())), &body.location, mark)
+    with_tag(app, loaded(body, body.json.clone(), Storage::of(app, vended.as_ref())), &body.location, mark)
 }
 
 /// The tag of a table's answer: its metadata file, the settings for clients, which snapshots were asked for, and which
@@ -190,8 +182,8 @@ pub(super) async fn load(
     }
     let storage = Storage::of(&app, vended.as_ref());
     let response = match refs {
-        true => loaded(&body, &referenced(&body)?, storage),
-        false => loaded(&body, &body.json, storage),
+        true => loaded(&body, referenced(&body)?, storage),
+        false => loaded(&body, body.json.clone(), storage),
     };
     Ok(with_tag(&app, response, &body.location, &suffix))
 }
@@ -233,7 +225,7 @@ pub(super) async fn commit(
     let Sent { value: Commit { requirements, updates, .. }, key } = sent;
     let commit = TableCommit { requirements, updates, key };
     let body = app.run(move |service| async move { service.commit_table(&table, commit).await }).await?;
-    Ok(with_tag(&app, loaded(&body, &body.json, Storage::of(&app, None)), &body.location, ""))
+    Ok(with_tag(&app, loaded(&body, body.json.clone(), Storage::of(&app, None)), &body.location, ""))
 }
 
 #[derive(Deserialize)]

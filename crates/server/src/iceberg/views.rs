@@ -9,11 +9,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use glidepath_service::{Identifier, Loaded, NewView, ViewCommit};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
-use crate::answer::{Problem, json};
+use crate::answer::{Problem, json, with_metadata};
 use crate::state::App;
 
 pub(super) async fn list(
@@ -28,20 +27,14 @@ pub(super) async fn list(
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct LoadAnswer<'a> {
+struct Beside<'a> {
     metadata_location: &'a str,
-    metadata: &'a RawValue,
     config: BTreeMap<String, String>,
 }
 
 fn loaded(body: &Loaded<ViewMetadata>) -> Response {
-    match serde_json::from_slice::<&RawValue>(&body.json) {
-        Ok(metadata) => {
-            let answer = LoadAnswer { metadata_location: &body.location, metadata, config: BTreeMap::new() };
-            json(StatusCode::OK, &answer)
-        }
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    let beside = Beside { metadata_location: &body.location, config: BTreeMap::new() };
+    with_metadata(&beside, body.json.clone())
 }
 
 #[derive(Deserialize)]
