@@ -240,8 +240,8 @@ fn processes(
                 (writers.commits, writers.pause) =
                     (writers.commits * 8, Span::from_nanos(writers.pause.as_nanos() / 8));
             }
-            let client =
-                Client { env, number, net, link, files, book, writers, rebases: rebases(seed), focus, reads, kind };
+            let (rebases, last_key) = (rebases(seed), RefCell::default());
+            let client = Client { env, number, net, link, files, book, writers, rebases, focus, reads, kind, last_key };
             Box::pin(client.live(faults.crash / 20.0))
         }));
     }

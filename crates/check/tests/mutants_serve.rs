@@ -15,8 +15,10 @@ const CHAIN: &str = "serve-manifest-chain";
 const LANCE: &str = "lance-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 22] = [
+const MISTAKES: [(Mistake, &str, &str); 24] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
+    (Mistake::Service(Mutant::KeyOfAny), CHAIN, "storm"),
+    (Mistake::Service(Mutant::UuidIgnored), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
     (Mistake::Service(Mutant::LedInAnyOrder), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use glidepath_check::{Clients, LIBRARY, Scenario, Subject, Trial, explore};
 
 /// What runs must draw.
-const SITUATIONS: [&str; 12] = [
+const SITUATIONS: [&str; 14] = [
     "commits to two tables",
     "commits to two tables, rebased",
     "overwrites",
@@ -22,6 +22,8 @@ const SITUATIONS: [&str; 12] = [
     "purges",
     "replays",
     "unknown outcomes",
+    "keys of other requests",
+    "damaged manifests",
 ];
 
 /// The same with clients of Lance.

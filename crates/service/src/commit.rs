@@ -96,7 +96,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 1.
-    async fn wait_for(&self, table: &Identifier, name: &Name, commit: TableCommit) -> Answer {
+    async fn wait_for(&self, table: &Identifier, name: &Name, mut commit: TableCommit) -> Answer {
+        if mutant::is(Mutant::UuidIgnored) {
+            commit.requirements.retain(|one| !matches!(one, TableRequirement::UuidMatch { .. }));
+        }
         let cell = self.cells.of(name);
         self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
         let mut seat = cell.queue.seat();

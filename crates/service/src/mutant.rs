@@ -8,6 +8,10 @@ pub enum Mutant {
     UnknownIsConflict,
     /// The key of a request is not written.
     KeyForgotten,
+    /// The key of a request stands for any request.
+    KeyOfAny,
+    /// A commit is of whatever table has its name.
+    UuidIgnored,
     /// A commit over several tables commits one after the other.
     OneByOne,
     /// A commit over several tables takes the lead at them in any order.

@@ -106,7 +106,7 @@ impl Book {
 
     /// A snapshot is written for its next attempt: what it is, and the manifest that it removes.
     pub(super) fn writes(&mut self, snapshot: i64, intent: Intent, removes: Option<String>) {
-        if intent != Intent::Append {
+        if intent.has_looked() {
             self.looked.insert(snapshot, intent);
         }
         match removes {
@@ -144,13 +144,22 @@ impl Book {
         self.checked.open -= u64::from(told != Told::Open);
         if told == Told::Done {
             self.checked.committed += 1;
+            let acknowledged: Vec<_> = tables.iter().copied().zip(attempt.snapshots.iter().copied()).collect();
             let (two, looked) =
                 (attempt.snapshots.len() == 2, attempt.snapshots.iter().any(|one| self.looked.contains_key(one)));
-            *self.checked.situations.entry("commits to two tables").or_default() += u64::from(two);
-            *self.checked.situations.entry("overwrites").or_default() += u64::from(looked);
-            let snapshots = attempt.snapshots.iter();
-            self.acknowledged.extend(tables.iter().copied().zip(snapshots.copied()));
+            self.met_times("commits to two tables", two.into());
+            self.met_times("overwrites", looked.into());
+            self.acknowledged.extend(acknowledged);
         }
+    }
+
+    /// A situation occurred.
+    pub(super) fn met(&mut self, situation: &'static str) {
+        self.met_times(situation, 1);
+    }
+
+    fn met_times(&mut self, situation: &'static str, times: u64) {
+        *self.checked.situations.entry(situation).or_default() += times;
     }
 
     pub(super) fn marked(&mut self, mark: &str, told: Told, keyed: bool) {

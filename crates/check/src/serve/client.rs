@@ -44,6 +44,8 @@ pub(super) struct Client {
     /// Whether it only reads.
     pub(super) reads: bool,
     pub(super) kind: Clients,
+    /// The key that it used last, with the request.
+    pub(super) last_key: RefCell<Option<(String, String)>>,
 }
 
 fn adds_snapshots(commit: &TableCommit) -> bool {
@@ -163,6 +165,11 @@ impl Client {
                     Kind::Invalid if matches!(ask, Ask::Register(..)) => return Told::Open,
                     // Its folder is that of a table which was renamed, perhaps of one that an earlier delivery created.
                     Kind::Invalid if names_location(ask) && error.message.contains(OF_ANOTHER) => return Told::Open,
+                    // None of our deliveries was done, or the key would be ours.
+                    Kind::KeyReused if keyed => {
+                        self.book.borrow_mut().met("keys of other requests");
+                        return Told::Refused;
+                    }
                     Kind::Invalid | Kind::KeyReused | Kind::Unsupported | Kind::Broken => {
                         self.book
                             .borrow_mut()
@@ -185,9 +192,16 @@ impl Client {
         self.link.send(&self.env, &self.net, server, ask).await
     }
 
+    /// The key of a request. A few have the key of the one before, which no client should do.
     pub(super) fn key(&self, keyed: bool, request: String) -> Option<Idempotency> {
-        let key = format!("{:016x}", self.draw());
-        keyed.then(|| Idempotency::new(&key, request).ok()).flatten()
+        let fresh = format!("{:016x}", self.draw());
+        if !keyed {
+            return None;
+        }
+        let last = self.last_key.take().filter(|(_, of)| *of != request && self.chance(0.05));
+        let key = last.map_or(fresh, |(key, _)| key);
+        self.last_key.replace(Some((key.clone(), request.clone())));
+        Idempotency::new(&key, request).ok()
     }
 
     pub(super) fn any_table(&self) -> Identifier {

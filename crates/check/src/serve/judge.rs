@@ -320,6 +320,11 @@ impl History {
             attempt.told == Told::Refused && !attempt.keyed && attempt.tables.iter().all(is_gone)
         };
         for (snapshot, times) in &self.appeared {
+            let attempts = book.attempts.iter().flat_map(|one| one.snapshots.iter().zip(&one.tables));
+            let meant: BTreeSet<&Uuid> = attempts.filter(|(of, _)| *of == snapshot).map(|(_, table)| table).collect();
+            if let Some((_, table)) = times.iter().find(|(_, table)| !meant.contains(table)) {
+                return Err(format!("snapshot {snapshot} was added to table {table}, and no commit named that"));
+            }
             // Then its client commits the snapshot again, to another table of the name.
             let of = |attempt: &&Attempt| attempt.snapshots.contains(snapshot) && is_forgotten(attempt);
             let forgotten: BTreeSet<&Uuid> = book.attempts.iter().filter(of).flat_map(|one| &one.tables).collect();

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use glidepath_model::Instant;
 use glidepath_service::{Idempotency, Identifier, Loaded, TableCommit};
 use glidepath_table::{Files, clients};
@@ -19,12 +20,14 @@ use super::wire::Ask;
 /// Attempts of one commit, each on a newer version of the table.
 const TRIES: u32 = 6;
 
-/// What a snapshot is to its client. All but the first have looked at the version that they are prepared on, and are wrong
+/// What a snapshot is to its client. All but the first two have looked at the version that they are prepared on, and are wrong
 /// on any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     /// It adds a file, and has read nothing.
     Append,
+    /// The same, and its manifest is damaged: a bit is wrong, or the end is missing.
+    Damaged,
     /// It replaces a manifest, or only adds one, after it has looked at the others.
     Overwrite,
     /// The same, with the operation `append` and a list without a manifest of its parent.
@@ -33,6 +36,13 @@ pub(super) enum Intent {
     Declines,
     /// Its manifest deletes a file, and its list says that it only adds.
     Miscounts,
+}
+
+impl Intent {
+    /// Whether it is wrong on any other version than the one that it is prepared on.
+    pub(super) fn has_looked(self) -> bool {
+        !matches!(self, Self::Append | Self::Damaged)
+    }
 }
 
 /// A snapshot whose files are written.
@@ -47,6 +57,7 @@ impl Client {
             0 | 1 => Intent::LeavesOut,
             2 => Intent::Miscounts,
             3 => Intent::Declines,
+            4 => Intent::Damaged,
             _ => Intent::Append,
         };
         self.commit(table, intent).await;
@@ -77,7 +88,12 @@ impl Client {
             self.book.borrow_mut().told(place, told, &[uuid]);
             match told {
                 Told::Done => return,
-                Told::Refused => self.delete(&written.files).await,
+                Told::Refused => {
+                    if intent == Intent::Damaged {
+                        self.book.borrow_mut().met("damaged manifests");
+                    }
+                    self.delete(&written.files).await;
+                }
                 Told::Open => return self.search(table, uuid, place, snapshot).await,
             }
         }
@@ -163,13 +179,16 @@ impl Client {
         let removes = match intent {
             Intent::LeavesOut => true,
             Intent::Overwrite => self.chance(0.7),
-            Intent::Append | Intent::Declines | Intent::Miscounts => false,
+            Intent::Append | Intent::Damaged | Intent::Declines | Intent::Miscounts => false,
         };
         let gone = if removes { manifests.pop() } else { None };
         self.book.borrow_mut().writes(snapshot, intent, gone.map(|gone| gone.manifest_path));
         let rows = 1 + snapshot.cast_unsigned() % 9;
         let data = format!("{}/data/{snapshot}.parquet", metadata.location());
-        let bytes = clients::manifest(&data, rows.cast_signed(), intent == Intent::Miscounts).ok()?;
+        let mut bytes = clients::manifest(&data, rows.cast_signed(), intent == Intent::Miscounts).ok()?;
+        if intent == Intent::Damaged {
+            bytes = self.damaged(&bytes);
+        }
         let sequence = metadata.next_sequence_number();
         manifests.insert(0, clients::listed(&manifest, bytes.len(), snapshot, sequence, rows));
         let files = vec![list.clone(), manifest.clone()];
@@ -194,6 +213,17 @@ impl Client {
             .with_schema_id(metadata.current_schema_id())
             .build();
         Some(Written { snapshot, files })
+    }
+
+    fn damaged(&self, bytes: &[u8]) -> Bytes {
+        let mut damaged = bytes.to_vec();
+        let at = (self.draw() % bytes.len() as u64) as usize;
+        if self.chance(0.3) {
+            damaged.truncate(at);
+        } else if let Some(byte) = damaged.get_mut(at) {
+            *byte ^= 1 << (self.draw() % 8);
+        }
+        damaged.into()
     }
 
     fn summary(&self, intent: Intent, rows: u64, manifests: &[ManifestFile]) -> HashMap<String, String> {
