@@ -235,6 +235,7 @@ impl Server {
             None => None,
         };
         let on_disk = matches!(tables, Store::Plain(_));
+        let at_once = on_disk && matches!(store, Store::Local(_));
         let added = span(config.added_latency);
         let files = Warehouse::new(tables.slower_by(added), &base);
         let protocol = config.protocol.unwrap_or_else(|| Protocol::usual(is_rows(&config.store)));
@@ -259,8 +260,8 @@ impl Server {
         workers.keep_up(move || note_commits(noting, counts));
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
-        let app =
-            App { service, store, about, workers, gate, storage: Arc::new(config.storage), vendor, recent, on_disk };
+        let storage = Arc::new(config.storage);
+        let app = App { service, store, about, workers, gate, storage, vendor, recent, on_disk, at_once };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol, is_new })
     }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use glidepath_protocols::registry::AnyCatalog;
-use glidepath_service::{Service, ServiceError, Warehouse};
+use glidepath_service::{Identifier, Loaded, Service, ServiceError, Warehouse};
 use glidepath_stores::{LiveEnv, Store};
+use iceberg::spec::TableMetadata;
 
 use crate::credentials::Vendor;
 use crate::operations::gate::Gate;
@@ -35,6 +36,8 @@ pub(crate) struct App {
     pub(crate) recent: Arc<Recent>,
     /// Whether the warehouse is a folder of this machine.
     pub(crate) on_disk: bool,
+    /// Whether the catalog is too, so that most loads wait for nothing.
+    pub(crate) at_once: bool,
 }
 
 impl App {
@@ -47,6 +50,20 @@ impl App {
     {
         let service = self.service.clone();
         self.workers.run(move || work(service)).await
+    }
+
+    /// A table, as it is now. If nothing has to be waited for and no other request is at work, this thread looks itself: to
+    /// hand the request over to a thread of the service and back takes longer than the load. Several that come together are
+    /// handed over, because they share a look at the catalog.
+    pub(crate) async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
+        if self.at_once
+            && self.workers.are_idle()
+            && let Some(loaded) = self.service.load_table_at_once(table)
+        {
+            return loaded;
+        }
+        let table = table.clone();
+        self.run(move |service| async move { service.load_table(&table).await }).await
     }
 
     /// Makes the folder for the metadata of a table that is staged, if the warehouse is a folder: before its first commit

@@ -55,6 +55,11 @@ impl Workers {
         fewest.unwrap_or(&self.all[0])
     }
 
+    /// Whether no request is at work.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.all.iter().all(|worker| worker.busy.load(Ordering::Relaxed) == 0)
+    }
+
     /// Runs a task that serves all requests, for as long as the server lives, on the first worker. It does not count:
     /// a worker that it slows down ends its requests later, and so gets fewer.
     pub(crate) fn serve_all<W, F>(&self, work: W)

@@ -1,6 +1,8 @@
 //! Reading tables and views.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use glidepath_env::Env;
 use glidepath_model::{Entry, Kind as EntryKind, Name};
@@ -38,10 +40,29 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoTable`], or what is wrong with its metadata.
     pub async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
+        self.load_on(table, async || self.head().await).await
+    }
+
+    /// The same, if it can be told without waiting for anything: on local disk, if the system has all that is read in
+    /// memory. `None` if not: nothing has been done then. Other loads are not waited for, and none is shared.
+    pub fn load_table_at_once(&self, table: &Identifier) -> Option<Result<Loaded<TableMetadata>, ServiceError>> {
+        let load = pin!(self.load_on(table, async || Ok(self.inner.committer.catalog().load().await?)));
+        match load.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(loaded) => Some(loaded),
+            Poll::Pending => None,
+        }
+    }
+
+    async fn load_on(
+        &self,
+        table: &Identifier,
+        head: impl AsyncFn() -> Result<C::Snapshot, ServiceError>,
+    ) -> Result<Loaded<TableMetadata>, ServiceError> {
         let name = table.catalog_name()?;
         let mut missing = None;
         loop {
-            let body = self.inner.current(&name).await?.ok_or_else(|| no_table(table))?;
+            let body = self.inner.newest(&name, &head).await?.map(|(body, _)| body);
+            let body = body.ok_or_else(|| no_table(table))?;
             if self.inner.is_there(&body, &mut missing).await? {
                 return Ok(body);
             }
@@ -105,9 +126,18 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The same, with the servers that wait for their turn there.
     async fn current_and_turn(&self, name: &Name) -> Result<Option<Current>, ServiceError> {
+        self.newest(name, &async || self.head().await).await
+    }
+
+    /// The same, in the newest version of the catalog, which `head` finds.
+    async fn newest(
+        &self,
+        name: &Name,
+        head: &impl AsyncFn() -> Result<C::Snapshot, ServiceError>,
+    ) -> Result<Option<Current>, ServiceError> {
         let mut missing = None;
         loop {
-            let at = self.head().await?;
+            let at = head().await?;
             let entry = self.committer.catalog().entry(&at, name).await?;
             let Some(mut entry) = entry.filter(is_iceberg) else { return Ok(None) };
             let line = Line::take(&mut entry.properties);

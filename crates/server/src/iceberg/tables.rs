@@ -169,8 +169,7 @@ pub(super) async fn load(
             return Err(ServiceError::invalid(words).into());
         }
     };
-    let name = table.clone();
-    let body = app.run(move |service| async move { service.load_table(&name).await }).await?;
+    let body = app.load_table(&table).await?;
     let placed = placed(&table, &body.metadata);
     let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
@@ -312,7 +311,7 @@ pub(super) async fn metrics(
     if sent.value.get("report-type").is_none() {
         return Err(ServiceError::invalid("report-type is missing").into());
     }
-    app.run(move |service| async move { service.load_table(&table).await }).await?;
+    app.load_table(&table).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -327,8 +326,7 @@ pub(super) async fn credentials(
     Named(table): Named,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, Problem> {
-    let name = table.clone();
-    let body = app.run(move |service| async move { service.load_table(&name).await }).await?;
+    let body = app.load_table(&table).await?;
     let vended = app.vended(&asker, placed(&table, &body.metadata)).await?;
     let storage_credentials = match &vended {
         Some(Vended { prefix, config, .. }) => vec![Credential { prefix, config }],
