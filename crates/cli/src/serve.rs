@@ -133,6 +133,10 @@ struct LimitArguments {
     /// MiB
     #[arg(long, default_value = "32MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024GiB"))]
     all_bodies: ByteSize,
+    /// The most for all answers that their clients have not read, without the metadata of tables and views; further reads are
+    /// answered 503. A number without a unit is MiB
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024GiB"))]
+    all_answers: ByteSize,
     /// The most for the headers of a request. A number without a unit is KiB
     #[arg(long, default_value = "32KiB", value_name = "SIZE", value_parser = size("KiB", "8KiB", "1024KiB"))]
     most_headers: ByteSize,
@@ -145,7 +149,7 @@ struct LimitArguments {
     /// The time until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
     request_timeout: Span,
-    /// How long a connection may be silent between requests
+    /// How long a connection may be silent between requests, or take nothing of its answers
     #[arg(long, default_value = "75s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
     idle_timeout: Span,
 }
@@ -248,6 +252,7 @@ impl Arguments {
                 most_requests: limits.most_requests as usize,
                 most_body_bytes: bytes(limits.most_body),
                 all_bodies_bytes: bytes(limits.all_bodies),
+                all_answers_bytes: bytes(limits.all_answers),
                 most_header_bytes: bytes(limits.most_headers),
                 idle_timeout: duration(limits.idle_timeout),
                 most_connections: limits.most_connections as usize,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::frames;
+use crate::operations::sending::IsShared;
 
 /// An error on its way to a client of Iceberg.
 pub(crate) struct Problem(pub(crate) ServiceError);
@@ -96,12 +97,14 @@ pub(crate) fn json(code: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// A table or a view: these fields, at least one, and its metadata, which is JSON already.
+/// A table or a view: these fields, at least one, and its metadata, which is JSON already, and stays in memory.
 pub(crate) fn with_metadata(beside: &impl Serialize, metadata: Bytes) -> Response {
     let Ok(mut before) = serde_json::to_vec(beside) else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
     before.pop();
     before.extend_from_slice(b",\"metadata\":");
-    as_json(StatusCode::OK, frames::body([before.into(), metadata, Bytes::from_static(b"}")]))
+    let mut response = as_json(StatusCode::OK, frames::body([before.into(), metadata, Bytes::from_static(b"}")]));
+    response.extensions_mut().insert(IsShared);
+    response
 }
 
 fn as_json(code: StatusCode, body: impl Into<Body>) -> Response {

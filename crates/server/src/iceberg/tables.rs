@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
 use crate::answer::{Problem, json, no_store, with_metadata};
 use crate::credentials::{Placed, Said, Vended, wanted};
+use crate::operations::sending::IsShared;
 use crate::security::check::Asker;
 use crate::state::App;
 
@@ -181,7 +182,11 @@ pub(super) async fn load(
     }
     let storage = Storage::of(&app, vended.as_ref());
     let response = match refs {
-        true => loaded(&body, referenced(&body)?, storage),
+        true => {
+            let mut own = loaded(&body, referenced(&body)?, storage);
+            own.extensions_mut().remove::<IsShared>();
+            own
+        }
         false => loaded(&body, body.json.clone(), storage),
     };
     Ok(with_tag(&app, response, &body.location, &suffix))

@@ -8,6 +8,7 @@
 //! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
 //! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome is
 //!    unknown; 503 for others.
+//! 6. The answers that clients have not read are too long together: 503, if it only reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,7 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use super::Limits;
 use super::bodies::{Bodies, Room, SMALL, discard};
 use super::metrics::Metrics;
+use super::sending::Answers;
 use crate::answer::{ErrorName, Why};
 use crate::people;
 use crate::security::check::{Asker, authenticate, authorize};
@@ -45,6 +47,7 @@ pub(crate) struct Gate {
     pub(crate) access: Access,
     pub(crate) limits: Limits,
     bodies: Bodies,
+    answers: Answers,
     pub(crate) metrics: Arc<Metrics>,
     /// One permit for each request that may still begin.
     free: Arc<Semaphore>,
@@ -56,8 +59,8 @@ impl Gate {
     pub(crate) fn new(access: Access, limits: Limits, metrics: Arc<Metrics>) -> Self {
         let free = Arc::new(Semaphore::new(limits.most_requests));
         let bodies = Bodies::new(limits.most_body_bytes, limits.all_bodies_bytes);
-        let env = LiveEnv::new();
-        Self { access, limits, bodies, metrics, free, draining: AtomicBool::new(false), env }
+        let (answers, env) = (Answers::new(limits.all_answers_bytes), LiveEnv::new());
+        Self { access, limits, bodies, answers, metrics, free, draining: AtomicBool::new(false), env }
     }
 
     /// Requests at this moment, also those whose client has gone.
@@ -99,17 +102,27 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
 /// Lets a request pass, and notes how it ended.
 pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let id = app.gate.id_of(request.headers());
-    let method = method_name(request.method());
+    let (method, is_read) = (method_name(request.method()), is_read(request.method()));
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let speech = Speech::of(&route);
     let mut identity = None;
     let answer = admitted(&app, &route, request, next, &mut identity).await;
     let mut response = answer.unwrap_or_else(|refusal| refusal.answer(speech));
+    // Step 6.
+    if !app.gate.answers.hold(&mut response) && is_read {
+        app.gate.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
+        let words = "too many answers are not read by their clients; nothing was done: try again later";
+        response = Refusal::busy(words).answer(speech);
+    }
     let (status, took) = (response.status().as_u16(), begun.elapsed());
     let error = response.extensions().get::<ErrorName>().map(|ErrorName(name)| *name);
     app.gate.metrics.request(&route, method, status, took, error);
@@ -158,7 +171,7 @@ async fn admitted(
     // Step 3.
     let (body, room) = gate.bodies.read(&parts.headers, body, deadline, &gate.metrics).await?;
     // Steps 4 and 5.
-    let changes = !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let changes = !is_read(&parts.method);
     let request = Request::from_parts(parts, Body::empty());
     let work = tokio::spawn(run(app.clone(), route.to_owned(), asker, request, body, next, (permit, room)));
     match timeout_at(deadline, work).await {

@@ -12,15 +12,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_rustls::TlsAcceptor;
-use tower::util::MapRequest;
+use tower::util::{MapRequest, MapResponse};
 
 use super::Limits;
 use super::metrics::Metrics;
+use super::sending::{Patient, Progress, in_pieces};
 use crate::iceberg::request::with_spaces;
 use crate::security::Tls;
 
 /// The longest time of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// The most bytes of an answer that are given to a connection at once. Over HTTP/2 so much of each answer may wait in it.
+const PIECE_1: usize = 256 << 10;
+const PIECE_2: usize = 16 << 10;
 
 /// How connections are served.
 #[derive(Clone)]
@@ -78,6 +83,7 @@ async fn pause(error: &io::Error) {
 async fn connection(stream: TcpStream, serving: Serving, stop: watch::Receiver<bool>) {
     // Without it, small answers may wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
+    let stream = Patient::new(stream, serving.limits.idle_timeout);
     let Some(tls) = &serving.tls else { return http1(stream, &serving, stop).await };
     let accepting = TlsAcceptor::from(tls.config()).accept(stream);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, accepting).await else {
@@ -98,8 +104,10 @@ async fn http1<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(serving.limits.idle_timeout);
     builder.max_buf_size(serving.limits.most_header_bytes.max(8192));
-    let service = TowerToHyperService::new(MapRequest::new(serving.router.clone(), with_spaces));
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let progress = Progress::new();
+    let router = MapRequest::new(serving.router.clone(), with_spaces);
+    let service = MapResponse::new(router, move |answer| in_pieces(answer, PIECE_1, &progress));
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -124,21 +132,28 @@ async fn http2<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     builder.timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(20));
     builder.keep_alive_timeout(Duration::from_secs(20)).max_concurrent_streams(256);
     builder.max_header_list_size(u32::try_from(serving.limits.most_header_bytes).unwrap_or(u32::MAX));
-    let service = TowerToHyperService::new(MapRequest::new(serving.router.clone(), with_spaces));
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let progress = Progress::new();
+    let (of_answers, router) = (Arc::clone(&progress), MapRequest::new(serving.router.clone(), with_spaces));
+    let service = MapResponse::new(router, move |answer| in_pieces(answer, PIECE_2, &of_answers));
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = stopped(&mut stop) => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let served = async {
+        let ended = tokio::select! {
+            ended = connection.as_mut() => Some(ended),
+            () = stopped(&mut stop) => None,
+        };
+        match ended {
+            Some(ended) => ended,
+            None => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
     };
-    note(ended);
+    tokio::select! {
+        ended = served => note(ended),
+        () = progress.stalled(serving.limits.idle_timeout) => tracing::debug!("a client does not read its answers"),
+    }
 }
 
 fn note(ended: hyper::Result<()>) {

@@ -127,7 +127,7 @@ impl Metrics {
         single(
             &mut out,
             "glidepath_requests_turned_away_total",
-            "Requests refused because of --most-requests or --all-bodies.",
+            "Requests refused because of --most-requests, --all-bodies or --all-answers.",
             read(&self.turned_away),
         );
         single(

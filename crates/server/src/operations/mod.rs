@@ -1,7 +1,7 @@
 //! What do operators see and set? Health, metrics, logs, limits, and the end of a server.
 //!
 //! `gate` is what every request passes, `bodies` reads what they send, `listen` accepts connections and ends them, `routes` has the routes of
-//! operators, `metrics` counts, `timed` measures the store, `log` writes.
+//! operators, `sending` is about clients that do not read, `metrics` counts, `timed` measures the store, `log` writes.
 
 pub(crate) mod bodies;
 pub(crate) mod gate;
@@ -9,6 +9,7 @@ pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod routes;
+pub(crate) mod sending;
 pub(crate) mod timed;
 
 use std::net::SocketAddr;
@@ -25,9 +26,13 @@ pub struct Limits {
     pub most_body_bytes: usize,
     /// The most bytes in the bodies of all requests at once, at least those of one.
     pub all_bodies_bytes: usize,
+    /// The most bytes of answers that are not sent yet, without the first 64 KB of each, and without the metadata of tables
+    /// and views.
+    pub all_answers_bytes: usize,
     /// The most bytes of a request's headers, at least 8192.
     pub most_header_bytes: usize,
-    /// The longest time in which a connection may be silent between requests, or send the headers of one.
+    /// The longest time in which a connection may be silent between requests, send the headers of one, or take nothing of its
+    /// answers.
     pub idle_timeout: Duration,
     /// The most connections at once; further ones wait.
     pub most_connections: usize,
@@ -40,6 +45,7 @@ impl Default for Limits {
             most_requests: 1024,
             most_body_bytes: 16 << 20,
             all_bodies_bytes: 32 << 20,
+            all_answers_bytes: 256 << 20,
             most_header_bytes: 32 << 10,
             idle_timeout: Duration::from_secs(75),
             most_connections: 8192,

@@ -294,3 +294,51 @@ async fn a_server_whose_store_is_gone_is_not_ready() {
     std::fs::rename(&away, &there).unwrap();
     assert_eq!(readyz().await.0, StatusCode::OK);
 }
+
+/// A namespace whose answer has more than a megabyte, and clients that ask for it again and again, and read nothing.
+async fn unread(server: &crate::support::Running) -> Vec<TcpStream> {
+    let long = "x".repeat(1 << 20);
+    let made = json!({"namespace": ["long"], "properties": {"words": long}});
+    assert_eq!(server.ask("POST", "/v1/namespaces", "", &made).await.0, StatusCode::OK);
+    let asked = "GET /v1/namespaces/long HTTP/1.1\r\nhost: glidepath\r\n\r\n".repeat(40);
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(server.base.trim_start_matches("http://")).await.unwrap();
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        silent.push(stream);
+    }
+    silent
+}
+
+/// What never comes fails the test.
+async fn in_time(work: impl Future<Output = ()>) {
+    tokio::time::timeout(Duration::from_secs(60), work).await.unwrap();
+}
+
+#[tokio::test]
+async fn answers_that_are_not_read_take_no_more_than_allowed() {
+    let (folder, mut config) = local();
+    config.limits = Limits { all_answers_bytes: 4 << 20, ..Limits::default() };
+    let server = start(folder, config).await;
+    let silent = unread(&server).await;
+    let asked = async || server.ask("GET", "/v1/namespaces/long", "", &Value::Null).await.0;
+    in_time(async { while asked().await != StatusCode::SERVICE_UNAVAILABLE {} }).await;
+    assert_eq!(server.ask("GET", "/v1/namespaces", "", &Value::Null).await.0, StatusCode::OK, "small answers pass");
+    drop(silent);
+    in_time(async { while asked().await != StatusCode::OK {} }).await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_its_connection() {
+    let (folder, mut config) = local();
+    config.limits = Limits { idle_timeout: Duration::from_millis(300), ..Limits::default() };
+    let server = start(folder, config).await;
+    let silent = unread(&server).await;
+    let connections = async || {
+        let (_, metrics) = text(format!("{}/metrics", server.base)).await;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("glidepath_connections "));
+        line.and_then(|count| count.parse::<usize>().ok()).unwrap()
+    };
+    in_time(async { while connections().await >= silent.len() {} }).await;
+    drop(silent);
+}
