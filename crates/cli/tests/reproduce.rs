@@ -24,6 +24,17 @@ fn one_part_alone_writes_its_page_and_its_picture() {
     assert_eq!(std::fs::read_dir(folder.path().join("pages")).unwrap().count(), 2);
 }
 
+/// Whoever changes the model runs `glidepath reproduce` again.
+#[test]
+fn the_pages_are_of_the_model_that_runs() {
+    for page in ["reproduction.md", "reproduction-versioned-manifest.md"] {
+        let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let expected = format!("model version {}", glidepath_lab::MODEL_VERSION);
+        assert!(text.contains(&expected), "{path} is not of {expected}: run `glidepath reproduce`");
+    }
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,8 @@ pub struct Knee {
     pub bound: Bound,
     /// What ended the search; absent if no load failed, or none held.
     pub stopped: Option<SearchEnd>,
-    /// Transactions that arrived.
+    /// Transactions whose work ended: those that are judged. In a run that is long beside their runtimes, as many arrive; in a
+    /// short one more do, which is why this and not the arrivals is the load that belongs to the knee.
     pub offered_per_s: f64,
     /// `arrivals.scale` at this load: the mean or median time between arrivals, depending on the distribution.
     pub inter_arrival_scale_s: f64,
@@ -175,13 +176,12 @@ impl Knee {
         };
         let all = KindAtKnee::of(&metrics.all, &portrait.metrics.all, runs);
         let window = config.duration.as_secs_f64() / 2.0 * runs;
-        let in_window = crate::metrics::window(config.duration);
         Self {
             knee_commits_per_s: found.commits_per_s,
             knee_interval_commits_per_s: found.interval(),
             bound: found.bound,
             stopped: found.reason.map(|reason| SearchEnd::of(reason, found, options.within)),
-            offered_per_s: outcome.arrivals.iter().filter(|(at, _)| in_window.contains(at)).count() as f64 / window,
+            offered_per_s: metrics.all.window_arrived as f64 / window,
             inter_arrival_scale_s: config.arrivals.scale.as_secs_f64(),
             threshold: options.threshold,
             commit_within_s: options.commit_within.map(|most| most.as_secs_f64()),

@@ -99,6 +99,7 @@ impl Map<'_> {
         let cells: Vec<Vec<Option<Square>>> = (0..y.values.len()).map(row).collect();
         cells.iter().flatten().any(Option::is_some).then(|| {
             let what = if self.shown == Shown::Success { "success" } else { "latency" };
+            let order = if x.key == LOAD { "highest load left" } else { "" };
             Picture {
                 file_stem: format!("{what}-{}{}", self.who.slug(), slice.stem(self.view)),
                 section: if self.shown == Shown::Success { Section::Success } else { Section::Latency },
@@ -106,8 +107,8 @@ impl Map<'_> {
                 caption: self.caption(x),
                 chart: Chart::HeatMap(HeatMap {
                     title: self.title(x, y),
-                    subtitle: note([slice.words(self.view), self.basis()]),
-                    x_label: if x.key == LOAD { format!("{}; highest load left", x.label()) } else { x.label() },
+                    subtitle: note([slice.words(self.view), self.basis(), order.to_owned()]),
+                    x_label: x.label(),
                     y_label: y.label(),
                     x_ticks: x.ticks(),
                     y_ticks: y.ticks(),

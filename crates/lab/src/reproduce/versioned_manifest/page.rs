@@ -5,6 +5,7 @@ use std::fmt::Write;
 use glidepath_page::signed;
 
 use super::{Continuous, Costs, Crowd, Ours, Sweep};
+use crate::config::MODEL_VERSION;
 use crate::reproduce::page::{Made, number, processors};
 
 const FINDINGS: &str = include_str!("findings.md");
@@ -53,7 +54,7 @@ fn about(page: &mut String, sweep: &Sweep, made: &Made) {
     if made.quick {
         page.push_str("**A coarse run**: only a few sizes and numbers of writers, and fewer seeds.\n\n");
     }
-    line!(page, "Made by `{}` at revision {}.", made.command, made.git_revision);
+    line!(page, "Made by `{}` at revision {}, model version {MODEL_VERSION}.", made.command, made.git_revision);
     if let Some(seconds) = made.seconds {
         line!(page, "It took {seconds:.0} s on this machine ({} processors).", processors());
     }
