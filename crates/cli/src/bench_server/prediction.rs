@@ -47,8 +47,8 @@ pub(super) struct PredictionArguments {
 }
 
 impl PredictionArguments {
-    /// What the cells are simulated on, if they are.
-    pub(super) fn world(&self) -> Result<Option<World>, Failure> {
+    /// What the cells are simulated on, if they are, with clients on so many threads.
+    pub(super) fn world(&self, threads: usize) -> Result<Option<World>, Failure> {
         let Some(profile) = &self.profile else { return Ok(None) };
         let costs = match &self.costs {
             None => Costs::measured(),
@@ -64,6 +64,7 @@ impl PredictionArguments {
             priority: Span::from_millis(self.overwrite_priority.into()),
             validation: self.validation,
             pause: self.pause,
+            threads,
             ..World::of(self.protocol, crate::bench::read_profile(profile)?, costs)
         }))
     }

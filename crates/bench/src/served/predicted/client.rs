@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use glidepath_env::{Env, together};
 use glidepath_model::{Instant, Span};
 use glidepath_service::{Kind, Loaded, TableCommit, Warehouse};
@@ -14,7 +15,7 @@ use iceberg::spec::{Operation, Snapshot, Summary, TableMetadata};
 use iceberg::{TableRequirement, TableUpdate};
 
 use super::server::{Answer, Ask, own};
-use super::{BASE, FAR_MS, HOT, STORE, Scene, Workload, identifier};
+use super::{BASE, Costs, FAR_MS, HOT, STORE, Scene, Workload, identifier};
 use crate::served::{FIRST_WAIT, RETRIES};
 
 /// Manifest lists that a client reads at once.
@@ -196,7 +197,9 @@ impl Client {
         let bytes = clients::manifest(&data, 1, false).map_err(|error| words(&error))?;
         let sequence = metadata.next_sequence_number();
         manifests.insert(0, Arc::new(clients::listed(&manifest, bytes.len(), id, sequence, 1)));
-        let listed = write_list((id, metadata.current_snapshot_id()), sequence, &manifests, [7; 16])?.into();
+        let listed: Bytes = write_list((id, metadata.current_snapshot_id()), sequence, &manifests, [7; 16])?.into();
+        let costs = self.scene.world.costs;
+        self.compute(costs.client_append + Costs::of_bytes(costs.client_list_kib, listed.len())).await;
         for (location, bytes) in [(&manifest, bytes), (&list, listed)] {
             self.files.write(location, bytes).await.map_err(|error| words(&error))?;
         }
@@ -221,7 +224,7 @@ impl Client {
     /// Sends a request, and waits for its answer.
     async fn ask(&self, ask: Ask) -> Answer {
         let half = self.scene.world.round_trip.half();
-        self.scene.processors.spend(&self.env, self.scene.world.costs.client_request).await;
+        self.compute(self.scene.world.costs.client_request).await;
         let slot = Rc::new(Slot::default());
         let envelope = Envelope { ask, due: self.env.now() + half, slot: Some(Rc::clone(&slot)) };
         self.scene.host().deliver(envelope);
@@ -252,6 +255,11 @@ impl Client {
         }
         samples.note(words.chars().take(120).collect(), 1);
         Ok(())
+    }
+
+    /// Computes on its thread, which others share.
+    async fn compute(&self, time: Span) {
+        self.scene.thread(self.number).spend(&self.env, time).await;
     }
 
     async fn wait(&self, time: Span) {

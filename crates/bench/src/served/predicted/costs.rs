@@ -11,10 +11,16 @@ pub struct Costs {
     pub processors: u32,
     /// Of a client, for each request.
     pub client_request: Span,
+    /// Of a client, for the manifest of an append, and for creating its files.
+    pub client_append: Span,
+    /// Of a client, for each KiB of a manifest list that it writes.
+    pub client_list_kib: Span,
     /// Of the server, for each request, without what follows.
     pub server_request: Span,
     /// Of the server, for each file that it writes and each request of its catalog to the store.
     pub write: Span,
+    /// Of the server, for each KiB of a manifest list that it reads and compares with the one before.
+    pub list_read_kib: Span,
     /// Of the server, for each KiB of a manifest list that it writes: to put an append on top of the table. One thread
     /// does this for all that wait at a table.
     pub list_kib: Span,
@@ -38,8 +44,11 @@ impl Costs {
         Self {
             processors: u32::MAX,
             client_request: zero,
+            client_append: zero,
+            client_list_kib: zero,
             server_request: zero,
             write: zero,
+            list_read_kib: zero,
             list_kib: zero,
             metadata_kib: zero,
             answer_kib: zero,

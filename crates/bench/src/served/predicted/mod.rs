@@ -8,6 +8,7 @@ mod client;
 mod costs;
 mod files;
 mod server;
+mod thread;
 
 use std::cell::{Cell as Kept, RefCell};
 use std::collections::BTreeSet;
@@ -29,6 +30,7 @@ use crate::machine::{Machine, Processors};
 use client::Client;
 pub use costs::{Costs, CostsError};
 use server::{Answer, Ask};
+use thread::Thread;
 
 const STORE: StoreId = StoreId(0);
 
@@ -61,6 +63,8 @@ pub struct World {
     pub added_latency: Span,
     /// The processor time of requests.
     pub costs: Costs,
+    /// The threads that all clients share.
+    pub threads: usize,
     /// Between a client and the server and back, without their work.
     pub round_trip: Span,
     /// How long others' commits wait at most for the next try of an overwrite that lost.
@@ -81,6 +85,7 @@ impl World {
             profile,
             added_latency: Span::ZERO,
             costs,
+            threads: 1,
             round_trip: Span::from_nanos(50_000),
             priority: glidepath_service::PRIORITY,
             validation: Span::ZERO,
@@ -124,6 +129,8 @@ struct Scene {
     /// The server that gets the next request.
     next: Kept<usize>,
     processors: Processors,
+    /// The threads of the clients: each client has one of them.
+    threads: Vec<Thread>,
     begin: Instant,
     /// Clients that have not ended.
     clients: Kept<u32>,
@@ -194,6 +201,11 @@ impl Scene {
         &self.hosts[next]
     }
 
+    /// The thread of a client.
+    fn thread(&self, client: u32) -> &Thread {
+        &self.threads[client as usize % self.threads.len()]
+    }
+
     fn is_over(&self) -> bool {
         self.clients.get() == 0
     }
@@ -219,13 +231,15 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         mode: Mode::EveryOperation,
         stores: vec![StoreModel::of(world.profile.clone())],
     };
+    let processors = Processors::of(Machine { processors: world.costs.processors, ..Machine::boundless() });
     let overwriting = if cell.workload == Workload::Fair { cell.overwrites } else { 0 };
     let scene = Rc::new(Scene {
         cell: *cell,
         world: world.clone(),
         hosts: (0..world.servers.max(1)).map(|_| Host::default()).collect(),
         next: Kept::new(0),
-        processors: Processors::of(Machine { processors: world.costs.processors, ..Machine::boundless() }),
+        threads: (0..world.threads.max(1)).map(|_| Thread::on(&processors)).collect(),
+        processors,
         begin,
         clients: Kept::new(cell.connections + overwriting),
         snapshots: Kept::new(0),

@@ -17,6 +17,7 @@ use glidepath_sim::{Envelope, Host};
 use iceberg::spec::{NestedField, PrimitiveType, Schema, TableMetadata, Type};
 
 use super::files::Made;
+use super::thread::Thread;
 use super::{BASE, Costs, HOT, NAMESPACE, NotPredicted, STORE, Scene, Workload, identifier};
 use crate::counted::CountedWorld;
 
@@ -86,7 +87,7 @@ fn service(env: &SimEnv, (world, files): (&World, World), scene: &Scene) -> (Ser
         files: Warehouse::new(files, BASE),
         processors: scene.processors.clone(),
         costs: scene.world.costs,
-        lists: Rc::default(),
+        lists: Thread::on(&scene.processors),
     };
     let settings = Settings { priority: scene.world.priority, ..Settings::of(&format!("{BASE}/tables")) };
     (Service::new(world.clone(), committer, loads, files, settings), tasks)
