@@ -3,6 +3,7 @@
 //! The values are those of the crate `iceberg`; this module decides which of its errors is a conflict (the client may
 //! refresh and try again) and which says that the request itself is wrong.
 
+mod encryption;
 mod fit;
 mod form;
 mod specs;
@@ -103,6 +104,7 @@ pub fn apply(
     updates: Vec<TableUpdate>,
 ) -> Result<TableMetadataBuildResult, Misfit> {
     fit::check(&updates, current)?;
+    encryption::check(&updates, current)?;
     let updates = specs::accepted(known(updates, current), current);
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
@@ -315,7 +317,7 @@ mod tests {
         Schema::builder().with_fields([id.into()]).build().unwrap()
     }
 
-    fn table(properties: &[(&str, &str)]) -> Result<TableMetadata, Misfit> {
+    pub(super) fn table(properties: &[(&str, &str)]) -> Result<TableMetadata, Misfit> {
         let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let creation = Creation {
             schema: schema(),

@@ -59,8 +59,14 @@ fn words(column: &Map<String, Value>, key: &str) -> String {
          in the form of the specification, such as \"2024-05-01T12:00:00.000000+00:00\" or, for decimal(5,2), \"1.20\"",
         shown(key),
         shown("name"),
-        shown("type"),
+        column.get("type").map_or_else(|| "null".to_owned(), own_type),
     )
+}
+
+/// A type as its client gave it, though a stand-in is in its place.
+fn own_type(of: &Value) -> String {
+    let own = of.as_str().and_then(crate::json::stood_for).map(Value::from);
+    own.unwrap_or_else(|| of.clone()).to_string()
 }
 
 fn each_column(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
@@ -205,7 +211,10 @@ mod tests {
         ] {
             let text = schema(&of, &default).to_string();
             let error = crate::json::decode::<Schema>(text.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains("initial-default") && error.contains("\"a\""), "{of}: {error}");
+            assert!(
+                error.contains("initial-default") && error.contains("\"a\"") && error.contains(&of.to_string()),
+                "{of}: {error}"
+            );
             assert!(!are_kept(text.as_bytes()));
             assert!(!are_kept(text.replace("initial-default", "initial-defaul\\u0074").as_bytes()));
             // A file can be read, and is not committed to.

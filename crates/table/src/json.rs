@@ -124,7 +124,7 @@ fn length(given: &str) -> Option<u64> {
 
 /// Puts the types of the columns back for which others stand in these schemas: those of a metadata file.
 pub fn restore(metadata: &mut Value) {
-    let own = &mut |given: &str| name(length(given)?);
+    let own = &mut stood_for;
     for part in ["schema", "schemas"] {
         if let Some(part) = metadata.get_mut(part) {
             replace(part, own);
@@ -149,6 +149,11 @@ pub(crate) fn newer(of: &PrimitiveType) -> Option<Newer> {
         "unknown" => Some(Newer::Unknown),
         _ => Some(Newer::Shape),
     }
+}
+
+/// The type that this stands for; `None` if it is no stand-in.
+pub(crate) fn stood_for(given: &str) -> Option<String> {
+    name(length(given)?)
 }
 
 fn name(length: u64) -> Option<String> {
