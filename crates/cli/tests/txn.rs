@@ -215,6 +215,20 @@ fn a_restore_leaves_out_nothing_that_started_after_the_backup() {
     assert!(told.starts_with("aborted: 0 transactions that had committed after 3; also aborted, "), "{told}");
 }
 
+/// A restore looks at each number, also at those that a fast-forward has skipped.
+#[test]
+fn a_restore_that_would_take_days_is_refused() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.does("begin STORE --count 5");
+    place.does("put STORE 5 6");
+    place.does("fast-forward STORE 9000000000000000000");
+    place.fails("restore STORE --to 3", 2, "not restored, nothing was changed");
+    assert_eq!(place.does("get STORE 5"), "5 committed at 6\n");
+    place.does("begin STORE");
+    place.fails("restore STORE --to 3 --most-starts 4000000000", 2, "Allowed: 4000000000 (--most-starts)");
+}
+
 #[test]
 fn what_is_lost_is_not_taken_for_new() {
     let place = Place::embedded();

@@ -13,6 +13,7 @@ use super::{Common, timestamp};
 use crate::failure::{Failure, done};
 use crate::output::{print, print_json};
 use crate::progress::Display;
+use crate::whole::from_one;
 
 /// Write later transactions in another encoding, while transactions run; earlier ones stay where they are
 #[derive(Args, Debug)]
@@ -94,14 +95,33 @@ pub(super) struct Restore {
     /// All transactions that started before this one had ended when that timestamp was asked for; those that started after it are looked at anyway
     #[arg(long, value_name = "START", value_parser = timestamp, default_value = "1")]
     oldest: Timestamp,
+    /// Refuse to go through more start timestamps: each costs a read, and a write if no transaction has ended with it
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000_000, value_parser = from_one::<u64>)]
+    most_starts: u64,
 }
 
 impl Restore {
+    /// Refuses what would take days.
+    fn is_affordable(&self, last: u64) -> Result<(), Failure> {
+        let first = self.oldest.get().min(self.to.get() + 1);
+        let starts = last.saturating_sub(first);
+        if starts <= self.most_starts {
+            return Ok(());
+        }
+        let words = format!(
+            "not restored, nothing was changed: this would go through {starts} start timestamps, from {first} on, and abort each with which              no transaction has ended (docs/transactions.md has the time it takes). Allowed: {} (--most-starts). Perhaps a              `fast-forward` went further than it had to: then restore the data once more, and fast-forward to just above the              highest timestamp that was given out",
+            self.most_starts
+        );
+        Err(Failure::Mistake(words))
+    }
+
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
         site.given_out([self.to, self.oldest])?;
+        let bound = site.bound()?;
+        self.is_affordable(bound)?;
         let allocator = site.allocator(1)?;
-        let (first, last) = (self.oldest.get(), site.bound()?.max(self.oldest.get() + 1));
+        let (first, last) = (self.oldest.get(), bound.max(self.oldest.get() + 1));
         let display = Display::new();
         let pass = Cell::new((1, 0));
         let progress = |at: Timestamp| {
