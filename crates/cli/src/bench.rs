@@ -17,7 +17,7 @@ use glidepath_stores::{Options, open, with_small_scheme};
 use crate::choice::{self, one_of};
 use crate::cost::agree;
 use crate::failure::{Failure, not_opened};
-use crate::folder::{self, unwritable, write};
+use crate::folder::{self, RESULTS, unwritable, write};
 use crate::interrupt::on_interrupt_that_leaves;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
@@ -245,16 +245,18 @@ impl Arguments {
         let profile = self.profile.as_deref();
         let how = Measured { store: &store, date: &date, machine: &machine, program: &program, profile, planned };
         let page = page(&how, lines)?;
-        folder::claim(&self.out, &self.label())?;
-        let path = |name: &str| self.out.join(name);
-        write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
+        let place = folder::place(&self.out, lines.len() == planned, RESULTS);
+        folder::claim(&place, &self.label())?;
+        let path = |name: &str| place.join(name);
+        write(&path(RESULTS), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
         write(&path("report.html"), &page.html())?;
         if self.json {
             return print_json(&lines);
         }
         print(&as_table(lines, self.profile.is_some()))?;
-        print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
+        let kept = folder::kept(&self.out, &place);
+        print(&format!("\nIn {}: report.html, report.md, {RESULTS}{kept}", place.display()))
     }
 }
 

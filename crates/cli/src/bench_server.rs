@@ -13,7 +13,7 @@ use prediction::PredictionArguments;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
-use crate::folder::{self, unwritable, write};
+use crate::folder::{self, RESULTS, unwritable, write};
 use crate::interrupt::on_interrupt_that_leaves;
 use crate::origin::{machine, program, today};
 use crate::output::{complain, counted, deviation_percent, print, print_json, table, three_digits};
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
         return Err(Failure::Mistake(words));
     }
-    let world = arguments.prediction.world()?;
+    let world = arguments.prediction.world(arguments.threads as usize)?;
     if arguments.url == SIMULATED {
         return arguments.simulate(&cells, world.as_ref());
     }
@@ -244,16 +244,18 @@ impl Arguments {
         let (date, machine, program) = (today(), machine(), program());
         let how = Measured { server: &self.url, date: &date, machine: &machine, program: &program, planned };
         let page = page(&how, lines)?;
-        folder::claim(&self.out, &folder::label_of_store("bench-server", &self.url))?;
-        let path = |name: &str| self.out.join(name);
-        write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
+        let place = folder::place(&self.out, lines.len() == planned, RESULTS);
+        folder::claim(&place, &folder::label_of_store("bench-server", &self.url))?;
+        let path = |name: &str| place.join(name);
+        write(&path(RESULTS), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
         write(&path("report.html"), &page.html())?;
         if self.json {
             return print_json(&lines);
         }
         print(&as_table(lines))?;
-        print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
+        let kept = folder::kept(&self.out, &place);
+        print(&format!("\nIn {}: report.html, report.md, {RESULTS}{kept}", place.display()))
     }
 }
 

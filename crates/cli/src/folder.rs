@@ -20,6 +20,9 @@ pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
+/// The file with the results of a benchmark.
+pub(crate) const RESULTS: &str = "results.json";
+
 /// The file in a folder of results that names the command and the experiment, in one line.
 const LABEL: &str = "made-by.txt";
 
@@ -51,6 +54,21 @@ pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
         |error: io::Error| Failure::Failed(format!("{}: cannot create this folder: {error}", folder.display()));
     create(folder).map_err(impossible)?;
     write(&folder.join(LABEL), &label(experiment))
+}
+
+/// The folder for results. Those of a run that was interrupted do not replace earlier ones, which may be complete: `file` is one
+/// that each run writes.
+pub(crate) fn place(out: &Path, is_complete: bool, file: &str) -> PathBuf {
+    let is_taken = !is_complete && out.join(file).exists();
+    if is_taken { out.join("interrupted") } else { out.to_owned() }
+}
+
+/// What became of earlier results, if those of this run went elsewhere.
+pub(crate) fn kept(out: &Path, place: &Path) -> String {
+    match place == out {
+        true => String::new(),
+        false => format!("; the earlier results in {} stay as they were", out.display()),
+    }
 }
 
 /// The command and the experiment, as in [`claim`], with the options that say what is simulated.

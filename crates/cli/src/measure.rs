@@ -149,21 +149,12 @@ impl Measure {
         match found.is_all {
             true => self.write(&self.out, &found, &stopped, &provenance),
             false => {
-                let folder = self.place_of_a_part();
+                let folder = folder::place(&self.out, false, SAMPLES);
                 self.write(&folder, &found, &stopped, &provenance)?;
-                let kept = match folder == self.out {
-                    true => String::new(),
-                    false => format!("; the earlier results in {} stay as they were", self.out.display()),
-                };
+                let kept = folder::kept(&self.out, &folder);
                 Err(Failure::Interrupted(format!("stopped; the results so far are in {}{kept}", folder.display())))
             }
         }
-    }
-
-    /// The folder for an interrupted measurement: it does not replace an earlier one, which may be complete.
-    fn place_of_a_part(&self) -> PathBuf {
-        let is_taken = self.out.join(SAMPLES).exists();
-        if is_taken { self.out.join("interrupted") } else { self.out.clone() }
     }
 
     fn write(&self, folder: &Path, found: &Found, run: &PlanResult, provenance: &Provenance) -> Result<(), Failure> {

@@ -24,8 +24,10 @@ fn it_is_kept_in_cells_from_the_command_line() {
     let refuses = |arguments: &str, code: i32| refused(glidepath(folder.path(), arguments), code);
     let other = format!("kv+file://{}/other", folder.path().display());
     refuses(&format!("catalog list {other}"), 3);
-    let words = refuses(&format!("catalog create {other} --protocol append-log"), 1);
-    assert!(words.contains("cannot append"), "{words}");
+    let never = format!("kv+file://{}/never", folder.path().display());
+    let words = refuses(&format!("catalog create {never} --protocol append-log"), 2);
+    assert!(words.contains("append-log appends to objects") && words.contains("tickets"), "{words}");
+    assert!(!folder.path().join("never").exists(), "a store was made for nothing");
     let created = does(&folder, &format!("catalog create kv+file://{}/usual", folder.path().display()));
     assert!(created.contains("kept by tickets"), "{created}");
     let words = refuses(&format!("catalog create {other} --layout whole"), 2);

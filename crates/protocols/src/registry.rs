@@ -249,6 +249,16 @@ impl Protocol {
         self.visit(TraitsOf)
     }
 
+    /// Why a catalog of this protocol cannot be kept in key-value stores, if it cannot: what can be said before one is opened,
+    /// which may create it.
+    #[must_use]
+    pub fn unfit_for_rows(self) -> Option<String> {
+        self.traits().appends.then(|| {
+            let others = Self::which(|traits| !traits.appends);
+            format!("{} appends to objects, which key-value stores cannot; allowed there: {others}", self.name())
+        })
+    }
+
     /// The names of the protocols that satisfy a condition: "one, another or a third".
     #[must_use]
     pub fn which(so: impl Fn(Traits) -> bool) -> String {

@@ -195,6 +195,19 @@ fn tables_of(store: &str) -> String {
     }
 }
 
+/// Refuses, before anything is opened, what a catalog in a key-value store cannot be.
+fn fits_rows(config: &Config) -> Result<(), StartError> {
+    if let Some(why) = config.protocol.and_then(Protocol::unfit_for_rows) {
+        return Err(StartError::Create(why));
+    }
+    if config.warehouse.is_none() {
+        let words =
+            "a key-value store keeps the catalog, and no files: say where the files of tables are (--warehouse)";
+        return Err(StartError::Places(words.to_owned()));
+    }
+    Ok(())
+}
+
 /// The life of a server. In a box, as its start is: the compiler makes the code of other futures again in each crate that
 /// runs them, and this is most of the server.
 pub type Serves = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
@@ -214,6 +227,9 @@ impl Server {
         let tls = config.security.tls.as_ref().map(Tls::load).transpose()?;
         // What is wrong with its URL is told before what is wrong with that of the warehouse, which may be made of it.
         is_there(&config.store)?;
+        if is_rows(&config.store) {
+            fits_rows(&config)?;
+        }
         let warehouse_url = config.warehouse.clone().unwrap_or_else(|| tables_of(&config.store));
         let base = base_location(&warehouse_url)?;
         if config.sts.is_some() {

@@ -230,6 +230,9 @@ impl Create {
             );
             return Err(Failure::Mistake(words));
         }
+        if let Some(why) = protocol.unfit_for_rows().filter(|_| is_rows(&self.common.store)) {
+            return Err(Failure::Mistake(format!("not created: {why} (--protocol)")));
+        }
         let opened = Opened::of(&self.common.store)?;
         let (layout, indexed) = (self.layout.unwrap_or(Layout::Paged), !self.without_indices);
         let creation = Creation { layout, indexed, ..Creation::default() };

@@ -27,7 +27,7 @@ pub(super) struct List {
     /// The namespace; the root if none is given
     #[arg(value_name = "NAMESPACE", value_parser = name)]
     namespace: Option<Name>,
-    /// Include the entries of nested namespaces
+    /// Include the entries of nested namespaces; with tickets, each namespace is listed as it is at a moment of its own
     #[arg(long, short)]
     recursive: bool,
     /// Only entries of this kind

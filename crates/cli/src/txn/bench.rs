@@ -14,7 +14,7 @@ use glidepath_txn::{Partitioning, Tickets};
 use super::place;
 use crate::choice::one_of;
 use crate::failure::Failure;
-use crate::folder::{self, unwritable, write};
+use crate::folder::{self, RESULTS, unwritable, write};
 use crate::interrupt::on_interrupt_that_leaves;
 use crate::origin::{bare, machine, program, today};
 use crate::output::{complain, print, print_json, table, three_digits};
@@ -136,16 +136,18 @@ impl Bench {
         facts.extend(stopped.map(|words| format!("; {words}")));
         facts.push('.');
         let page = page(&facts, lines)?;
-        folder::claim(&self.out, &folder::label_of_store("txn bench", &self.store))?;
-        let path = |name: &str| self.out.join(name);
-        write(&path("results.json"), &serde_json::to_string_pretty(lines)?)?;
+        let place = folder::place(&self.out, stopped.is_none(), RESULTS);
+        folder::claim(&place, &folder::label_of_store("txn bench", &self.store))?;
+        let path = |name: &str| place.join(name);
+        write(&path(RESULTS), &serde_json::to_string_pretty(lines)?)?;
         write(&path("report.md"), &page.markdown())?;
         write(&path("report.html"), &page.html())?;
         if self.json {
             return print_json(&lines);
         }
         print(&as_table(lines))?;
-        print(&format!("\nIn {}: report.html, report.md, results.json", self.out.display()))
+        let kept = folder::kept(&self.out, &place);
+        print(&format!("\nIn {}: report.html, report.md, {RESULTS}{kept}", place.display()))
     }
 }
 
