@@ -13,6 +13,7 @@ mod frames;
 mod iceberg;
 mod lance;
 mod operations;
+mod pace;
 mod people;
 mod places;
 mod security;

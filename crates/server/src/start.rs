@@ -31,6 +31,7 @@ use crate::operations::listen::{Serving, accept};
 use crate::operations::metrics::Metrics;
 use crate::operations::timed::Timed;
 use crate::operations::{Limits, Operations, routes};
+use crate::pace::Pace;
 use crate::people;
 use crate::people::recent::Recent;
 use crate::places;
@@ -277,7 +278,8 @@ impl Server {
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
         let storage = Arc::new(config.storage);
-        let app = App { service, store, about, workers, gate, storage, vendor, recent, on_disk, at_once };
+        let loads = Arc::new(Pace::new());
+        let app = App { service, store, about, workers, gate, storage, vendor, recent, on_disk, at_once, loads };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol, is_new })
     }
 

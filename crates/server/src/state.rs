@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use glidepath_protocols::registry::AnyCatalog;
 use glidepath_service::{Identifier, Loaded, Service, ServiceError, Warehouse};
@@ -11,6 +12,7 @@ use iceberg::spec::TableMetadata;
 use crate::credentials::Vendor;
 use crate::operations::gate::Gate;
 use crate::operations::timed::Timed;
+use crate::pace::Pace;
 use crate::people::recent::Recent;
 use crate::workers::Workers;
 
@@ -38,7 +40,12 @@ pub(crate) struct App {
     pub(crate) on_disk: bool,
     /// Whether the catalog is too, so that most loads wait for nothing.
     pub(crate) at_once: bool,
+    /// How fast loads come.
+    pub(crate) loads: Arc<Pace>,
 }
+
+/// Loads with less time between them share a look at the catalog: then they take less processor time.
+const SPARSE: Duration = Duration::from_micros(40);
 
 impl App {
     /// Runs a request on the service, to its end even if the client goes away.
@@ -52,11 +59,12 @@ impl App {
         self.workers.run(move || work(service)).await
     }
 
-    /// A table, as it is now. If nothing has to be waited for and no other request is at work, this thread looks itself: to
-    /// hand the request over to a thread of the service and back takes longer than the load. Several that come together are
-    /// handed over, because they share a look at the catalog.
+    /// A table, as it is now. If nothing has to be waited for, this thread looks itself: to hand the request over to a thread
+    /// of the service and back takes longer than the load. Loads that come fast are handed over, because they share a look at
+    /// the catalog.
     pub(crate) async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
         if self.at_once
+            && self.loads.after() >= SPARSE
             && self.workers.are_idle()
             && let Some(loaded) = self.service.load_table_at_once(table)
         {
