@@ -162,6 +162,34 @@ struct Counted {
 }
 
 impl Scene {
+    /// Before the begin: nothing has been counted.
+    fn of(cell: &Cell, world: &World, overwriting: u32) -> Self {
+        let processors = Processors::of(Machine { processors: world.costs.processors, ..Machine::boundless() });
+        let begin = Instant::ZERO + BEGIN;
+        Self {
+            cell: *cell,
+            world: world.clone(),
+            hosts: (0..world.servers.max(1)).map(|_| Host::default()).collect(),
+            next: Kept::new(0),
+            threads: (0..world.threads.max(1)).map(|_| Thread::on(&processors)).collect(),
+            processors,
+            begin,
+            clients: Kept::new(cell.connections + overwriting),
+            snapshots: Kept::new(0),
+            operations: RefCell::default(),
+            overwrites: RefCell::default(),
+            acknowledged: RefCell::default(),
+            received_bytes: Kept::new(0),
+            not_modified: Kept::new(0),
+            ended: Kept::new(begin),
+            failed: RefCell::default(),
+            counters: RefCell::default(),
+            counts: RefCell::default(),
+            before: Kept::default(),
+            history: RefCell::default(),
+        }
+    }
+
     fn until(&self) -> Instant {
         self.begin + self.cell.duration
     }
@@ -231,30 +259,8 @@ pub fn predicted(cell: &Cell, world: &World, seed: u64) -> Result<Prediction, No
         mode: Mode::EveryOperation,
         stores: vec![StoreModel::of(world.profile.clone())],
     };
-    let processors = Processors::of(Machine { processors: world.costs.processors, ..Machine::boundless() });
     let overwriting = if cell.workload == Workload::Fair { cell.overwrites } else { 0 };
-    let scene = Rc::new(Scene {
-        cell: *cell,
-        world: world.clone(),
-        hosts: (0..world.servers.max(1)).map(|_| Host::default()).collect(),
-        next: Kept::new(0),
-        threads: (0..world.threads.max(1)).map(|_| Thread::on(&processors)).collect(),
-        processors,
-        begin,
-        clients: Kept::new(cell.connections + overwriting),
-        snapshots: Kept::new(0),
-        operations: RefCell::default(),
-        overwrites: RefCell::default(),
-        acknowledged: RefCell::default(),
-        received_bytes: Kept::new(0),
-        not_modified: Kept::new(0),
-        ended: Kept::new(begin),
-        failed: RefCell::default(),
-        counters: RefCell::default(),
-        counts: RefCell::default(),
-        before: Kept::default(),
-        history: RefCell::default(),
-    });
+    let scene = Rc::new(Scene::of(cell, world, overwriting));
     let mut simulation = Simulation::new(setup);
     let servers = (0..scene.hosts.len()).map(|number| {
         let served = Rc::clone(&scene);
