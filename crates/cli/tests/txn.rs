@@ -220,7 +220,7 @@ fn a_restore_leaves_out_nothing_that_started_after_the_backup() {
 fn a_restore_that_would_take_days_is_refused() {
     let place = Place::embedded();
     place.does("create STORE");
-    place.does("begin STORE --count 5");
+    place.does("begin STORE --count 8");
     place.does("put STORE 5 6");
     place.does("fast-forward STORE 9000000000000000000");
     place.fails("restore STORE --to 3", 2, "not restored, nothing was changed");
