@@ -89,8 +89,8 @@ fn a_creation_that_cannot_be_leaves_the_place_free() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("kv+file://{}/cells", folder.path().display());
     let run = |arguments: &str| glidepath(folder.path(), arguments);
-    let error = refused(run(&format!("catalog create {store} --protocol append-log")), 1);
-    assert!(error.contains("cannot append"), "{error}");
+    let error = refused(run(&format!("catalog create {store} --protocol append-log")), 2);
+    assert!(error.contains("append-log appends to objects"), "{error}");
     output(run(&format!("catalog create {store} --protocol tickets")));
     let held = glidepath_stores::open(&store, &glidepath_stores::Options::default()).unwrap();
     for command in ["list STORE", "fsck STORE", "exists STORE a", "create STORE"] {
