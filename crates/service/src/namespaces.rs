@@ -17,6 +17,24 @@ use crate::reading::is_iceberg;
 /// The most entries of a page that a client can ask for.
 const MOST_OF_A_PAGE: usize = 1000;
 
+/// The most bytes of a namespace's properties, keys and values: each answer about it has all of them.
+const MOST_OF_PROPERTIES: usize = 2 << 20;
+
+/// Refuses more properties than a namespace may have. One that has more already may lose some.
+fn affordable(properties: usize, before: usize) -> Result<(), ServiceError> {
+    if properties <= MOST_OF_PROPERTIES || properties <= before {
+        return Ok(());
+    }
+    let words = format!(
+        "the properties of the namespace would have {properties} bytes; at most {MOST_OF_PROPERTIES} are allowed"
+    );
+    Err(ServiceError::invalid(words))
+}
+
+fn bytes<'a>(properties: impl IntoIterator<Item = (&'a String, &'a String)>) -> usize {
+    properties.into_iter().map(|(key, value)| key.len() + value.len()).sum()
+}
+
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
@@ -90,6 +108,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Err(ServiceError::invalid("a namespace needs at least one part"));
         };
         self.check_location(&namespace.parts, &namespace.properties)?;
+        affordable(bytes(&namespace.properties), 0)?;
         let entry = Entry { properties: namespace.properties.clone(), ..Entry::namespace() };
         let own = Action::Create { name: name.clone(), entry };
         let mut above = Vec::new();
@@ -252,6 +271,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if changes.is_empty() {
             return Ok(changed);
         }
+        let kept = before.properties.iter().filter(|(key, _)| !changes.contains_key(*key));
+        affordable(bytes(kept) + bytes(&change.updates), bytes(&before.properties))?;
         let done = self.inner.commit_once(key, vec![Action::SetProperties { name, changes }], &changed.note()).await;
         match done {
             Ok(Operation::Done) => Ok(changed),

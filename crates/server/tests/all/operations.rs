@@ -310,6 +310,23 @@ async fn unread(server: &crate::support::Running) -> Vec<TcpStream> {
     silent
 }
 
+#[tokio::test]
+async fn the_properties_of_a_namespace_have_a_limit() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    let ask = async |path: &str, body: Value| server.ask("POST", path, "", &body).await.0;
+    let long = |half_mebibytes: usize| "x".repeat(half_mebibytes << 19);
+    let made = |half_mebibytes| json!({"namespace": ["n"], "properties": {"a": long(half_mebibytes)}});
+    assert_eq!(ask("/v1/namespaces", made(5)).await, StatusCode::BAD_REQUEST);
+    assert_eq!(ask("/v1/namespaces", made(2)).await, StatusCode::OK);
+    for (key, half_mebibytes, expected) in
+        [("b", 3, StatusCode::BAD_REQUEST), ("a", 3, StatusCode::OK), ("b", 1, StatusCode::BAD_REQUEST)]
+    {
+        let change = json!({"removals": [], "updates": {key: long(half_mebibytes)}});
+        assert_eq!(ask("/v1/namespaces/n/properties", change).await, expected, "{key} {half_mebibytes}");
+    }
+}
+
 /// What never comes fails the test.
 async fn in_time(work: impl Future<Output = ()>) {
     tokio::time::timeout(Duration::from_secs(60), work).await.unwrap();
