@@ -109,7 +109,10 @@ impl Restore {
             return Ok(());
         }
         let words = format!(
-            "not restored, nothing was changed: this would go through {starts} start timestamps, from {first} on, and abort each with which              no transaction has ended (docs/transactions.md has the time it takes). Allowed: {} (--most-starts). Perhaps a              `fast-forward` went further than it had to: then restore the data once more, and fast-forward to just above the              highest timestamp that was given out",
+            "not restored, nothing was changed: this would go through {starts} start timestamps, from {first} on, and abort \
+             each with which no transaction has ended (docs/transactions.md has the time it takes). Allowed: {} \
+             (--most-starts). Perhaps a `fast-forward` went further than it had to: then restore the data once more, and \
+             fast-forward to just above the highest timestamp that was given out",
             self.most_starts
         );
         Err(Failure::Mistake(words))
