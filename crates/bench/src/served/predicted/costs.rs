@@ -19,7 +19,7 @@ pub struct Costs {
     pub server_request: Span,
     /// Of the server, for each file that it writes and each request of its catalog to the store.
     pub write: Span,
-    /// Of the server, for each KiB of a manifest list that it reads and compares with the one before.
+    /// Of the server, for each KiB of a manifest list that it reads and compares with the one before, and of manifests.
     pub list_read_kib: Span,
     /// Of the server, for each KiB of a manifest list that it writes: to put an append on top of the table. One thread
     /// does this for all that wait at a table.
