@@ -337,6 +337,7 @@ impl Arguments {
             | StartError::Access(_)
             | StartError::Credentials(_)
             | StartError::Places(_)
+            | StartError::Protocol(_)
             | StartError::Tls { .. } => Failure::Mistake(error.to_string()),
             error => Failure::Failed(error.to_string()),
         }

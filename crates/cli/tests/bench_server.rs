@@ -206,6 +206,21 @@ fn a_server_that_does_not_start_leaves_nothing_behind() {
 }
 
 #[test]
+fn what_cannot_be_in_a_key_value_store_is_said_before_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cells, tables) = (folder.path().join("cells"), folder.path().join("tables"));
+    let serve = format!("serve kv+file://{} --listen 127.0.0.1:0", cells.display());
+    for (arguments, words) in [
+        (String::new(), "say where the files of tables are (--warehouse)"),
+        (format!("--warehouse file://{} --protocol append-log", tables.display()), "append-log appends to objects"),
+    ] {
+        let error = refused(glidepath(folder.path(), &format!("{serve} {arguments}")), 2);
+        assert!(error.contains(words), "{arguments}: {error}");
+        assert!(!cells.exists() && !tables.exists(), "{arguments}");
+    }
+}
+
+#[test]
 fn a_catalog_keeps_its_protocol() {
     let folder = tempfile::tempdir().unwrap();
     drop(Server::on(&folder));

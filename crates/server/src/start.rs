@@ -104,6 +104,9 @@ pub enum StartError {
     /// The catalog could not be created.
     #[error("the catalog could not be created: {0}")]
     Create(String),
+    /// The protocol that was asked for cannot be kept there.
+    #[error("{0} (--protocol)")]
+    Protocol(String),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {cause}{}", next_step(cause))]
     Listen {
@@ -199,7 +202,7 @@ fn tables_of(store: &str) -> String {
 /// Refuses, before anything is opened, what a catalog in a key-value store cannot be.
 fn fits_rows(config: &Config) -> Result<(), StartError> {
     if let Some(why) = config.protocol.and_then(Protocol::unfit_for_rows) {
-        return Err(StartError::Create(why));
+        return Err(StartError::Protocol(why));
     }
     if config.warehouse.is_none() {
         let words =

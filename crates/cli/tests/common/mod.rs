@@ -21,5 +21,7 @@ pub(crate) fn refused(output: Output, code: i32) -> String {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{error}");
     assert!(!error.contains("panicked"), "{error}");
+    // Blanks of the source, where a line was broken.
+    assert!(error.lines().filter(|line| line.starts_with("error: ")).all(|line| !line.contains("   ")), "{error}");
     error
 }

@@ -117,7 +117,7 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     let mut identity = None;
     let answer = admitted(&app, &route, request, next, &mut identity).await;
     let mut response = answer.unwrap_or_else(|refusal| refusal.answer(speech));
-    // Step 6.
+    // Step 6. What has changed something is answered in any case.
     if !app.gate.answers.hold(&mut response) && is_read {
         app.gate.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
         let words = "too many answers are not read by their clients; nothing was done: try again later";

@@ -1,8 +1,16 @@
 //! TLS, and the refusal to go without it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::support::{local, start, write_access};
-use glidepath_server::{Config, Security, Server, StartError, TlsFiles};
+use bytes::Bytes;
+use glidepath_server::{Config, Limits, Security, Server, StartError, TlsFiles};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// Writes a new certificate for 127.0.0.1; returns it as PEM.
 fn certify(folder: &TempDir) -> (TlsFiles, String) {
@@ -39,6 +47,35 @@ async fn certificates_are_used_and_replaced() {
     std::fs::write(&files.key, "nonsense").unwrap();
     assert!(matches!(server.handle.reload(), Err(StartError::Tls { .. })));
     assert_eq!(trusting(&second).get(&url).send().await.unwrap().status(), 200);
+}
+
+/// Over HTTP/2 a connection lives as long as its client answers pings, whether it takes its answers or not.
+#[tokio::test]
+async fn a_client_of_http2_that_gives_no_room_for_answers_loses_its_connection() {
+    let (folder, mut config) = local();
+    let (files, pem) = certify(&folder);
+    config.security.tls = Some(files);
+    config.limits = Limits { idle_timeout: Duration::from_secs(3), ..Limits::default() };
+    let server = start(folder, config).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+    let mut tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(server.base.trim_start_matches("https://")).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await.unwrap();
+    let mut client = h2::client::Builder::new();
+    let (mut requests, connection) = client.initial_window_size(0).handshake::<_, Bytes>(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = axum::http::Request::get(format!("{}/v1/config", server.base)).body(()).unwrap();
+    let (answer, _) = requests.send_request(request, true).unwrap();
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let ended = tokio::time::timeout(Duration::from_secs(60), connection).await;
+    assert!(ended.is_ok(), "the connection stays, and its answer was never taken");
+    assert!(answer.into_body().data().await.is_none_or(|piece| piece.is_err()));
+    assert_eq!(trusting(&pem).get(format!("{}/v1/config", server.base)).send().await.unwrap().status(), 200);
 }
 
 #[tokio::test]
