@@ -8,7 +8,7 @@ use crate::geometry::Frame;
 use crate::palette::{AXIS, FAINT_GRID, FAINT_INK, GRID};
 use crate::ruler::{Ruler, TICK_SIZE};
 use crate::sheet::{Drawn, Lettering, Sheet, failed, stroke, units};
-use crate::text::ellipsize;
+use crate::text::{ellipsize, width};
 
 /// Length in pixels of a tick mark; plotters puts tick labels twice as far from the axis.
 const MARK: f64 = 4.0;
@@ -85,9 +85,12 @@ impl Axes<'_> {
         let plot = self.plot;
         let (x, y) = plot.center();
         let lettering = Lettering::new(LABEL_SIZE);
-        let words = ellipsize(self.x_label, LABEL_SIZE, false, plot.width.max(200.0));
-        let foot = (x, plot.bottom() + below - 3.0);
-        sheet.text(foot, &words, lettering.at(HPos::Center, VPos::Bottom))?;
+        let words = ellipsize(self.x_label, LABEL_SIZE, false, (plot.width + left).max(200.0));
+        // Below the plot; a label that is wider also takes the room below the labels of the y axis.
+        let is_wide = width(&words, LABEL_SIZE, false) > plot.width;
+        let (x_foot, side) = if is_wide { (plot.right(), HPos::Right) } else { (x, HPos::Center) };
+        let foot = (x_foot, plot.bottom() + below - 3.0);
+        sheet.text(foot, &words, lettering.at(side, VPos::Bottom))?;
         let words = ellipsize(self.y_label, LABEL_SIZE, false, plot.height.max(150.0));
         let side = (plot.left - left, y);
         let turned = lettering.turned().at(HPos::Center, VPos::Top);
