@@ -52,6 +52,7 @@ impl Bodies {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let announced = length.map_or(0, |length: u64| usize::try_from(length).unwrap_or(usize::MAX));
         let refusal = match announced {
+            _ if !body.is_end_stream() && is_encoded(headers) => encoded(),
             long if long > self.most_bytes => self.too_long(),
             long if counted(long) > self.free.available_permits() => busy(metrics),
             _ => match self.collect(&mut body, deadline, metrics).await {
@@ -100,6 +101,19 @@ impl Bodies {
         let words = format!("the body has more than {most} bytes, which this server allows; nothing was done");
         Refusal::Other(StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeException", 13, words)
     }
+}
+
+/// Whether the body is compressed, or encoded in another way.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let encodings = headers.get_all(header::CONTENT_ENCODING);
+    encodings.iter().any(|encoding| !encoding.is_empty() && !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+fn encoded() -> Refusal {
+    let words = "the body is encoded (Content-Encoding), and this server reads bodies only as they are, without \
+                 compression; nothing was done"
+        .to_owned();
+    Refusal::Other(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeException", 13, words)
 }
 
 fn unended() -> Refusal {
@@ -179,6 +193,23 @@ mod tests {
             let deadline = Instant::now() + std::time::Duration::from_secs(60);
             let read = bodies.read(&headers, Body::from(content), deadline, &Metrics::default()).await;
             assert_eq!(read.is_ok(), is_whole, "{announced} {content:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_encoded_body_is_not_taken_for_json() {
+        let bodies = Bodies::new(1 << 20, 1 << 20);
+        for (encoding, content, is_read) in [
+            ("gzip", "1", false),
+            ("identity, br", "1", false),
+            ("Identity", "{}", true),
+            ("", "{}", true),
+            ("gzip", "", true),
+        ] {
+            let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, encoding.parse().unwrap())]);
+            let deadline = Instant::now() + std::time::Duration::from_secs(60);
+            let read = bodies.read(&headers, Body::from(content), deadline, &Metrics::default()).await;
+            assert_eq!(read.is_ok(), is_read, "{encoding} {content:?}");
         }
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! 1. Too many requests: 503, as soon as a small body has come. Nothing was done.
 //! 2. No valid token: 401; for a page without any token, a form that asks for it.
-//! 3. The body: 413 if it is too long, 503 if all bodies together are, 408 if it does not come in time. Nothing was done.
+//! 3. The body: 415 if it is compressed, 413 if it is too long, 503 if all bodies together are, 408 if it does not come in
+//!    time. Nothing was done.
 //! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
 //! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome is
 //!    unknown; 503 for others.
