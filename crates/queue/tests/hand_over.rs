@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use glidepath_queue::{Left, Queue, Seat, Ticket};
+use glidepath_queue::{Left, Queue, Seat, Ticket, lead_all};
 
 type Asked = Queue<u64, u64>;
 
@@ -89,4 +89,24 @@ fn a_leader_that_stops_tells_all_that_wait() {
     drop(seat);
     assert_eq!(polled(one.as_mut()), Some(Err(Left::NotSent)));
     assert_eq!(polled(two.as_mut()), Some(Err(Left::NotSent)));
+}
+
+/// One that was told to lead in a queue, and cannot lead in another one, keeps nobody waiting in the first.
+#[test]
+fn who_cannot_lead_everywhere_calls_the_next() {
+    let both = [Arc::new(Asked::new(9)), Arc::new(Asked::new(9))];
+    let [first, second] = &both;
+    let busy = second.seat().unwrap();
+    let mut leads = pin!(lead_all(&both, || 100));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(leads.as_mut().poll(&mut context).is_pending());
+    let elsewhere = first.seat().unwrap();
+    let mut next = pin!(second.enqueue(1).unwrap());
+    busy.hand_over();
+    assert_eq!(polled(next.as_mut()), None);
+    assert!(leads.as_mut().poll(&mut context).is_pending());
+    assert_eq!(polled(next.as_mut()), Some(Err(Left::NotSent)));
+    elsewhere.hand_over();
+    let Poll::Ready(Ok(seats)) = leads.as_mut().poll(&mut context) else { panic!("nobody leads there") };
+    assert!(seats.len() == 2 && first.seat().is_none() && second.seat().is_none());
 }

@@ -15,11 +15,15 @@ mod sync {
 #[allow(dead_code, unreachable_pub, reason = "what is not needed by these tests is needed where it ships")]
 mod queue;
 
+#[path = "../src/all.rs"]
+#[allow(dead_code, unreachable_pub, reason = "what is not needed by these tests is needed where it ships")]
+mod all;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use queue::{Left, NotQueued, Queue, Seat, Slot, Taken, Ticket};
@@ -314,4 +318,77 @@ fn a_leader_that_misses_its_call_is_found() {
     };
     assert!(!breaks(world(false)));
     assert!(breaks(world(true)));
+}
+
+/// A request of one that only waits to lead.
+const TO_LEAD: u64 = u64::MAX;
+
+/// Queues, and whether somebody leads in each.
+struct Tables {
+    queues: [Arc<Asked>; 3],
+    led: [AtomicBool; 3],
+}
+
+impl Tables {
+    fn begin(&self, table: usize) {
+        assert!(!self.led[table].swap(true, Ordering::SeqCst), "two lead at {table}");
+    }
+
+    fn end(&self, table: usize) {
+        assert!(self.led[table].swap(false, Ordering::SeqCst));
+    }
+
+    /// Commits at one table, also for others that wait there.
+    fn alone(&self, table: usize) {
+        let queue = &self.queues[table];
+        loop {
+            let seat = queue.seat();
+            let Ok(ticket) = queue.enqueue(1) else { continue };
+            if let Some(seat) = seat {
+                self.begin(table);
+                seat.take_while(9, |request| *request != TO_LEAD).into_iter().for_each(|taken| taken.answer(answer(1)));
+                self.end(table);
+                seat.hand_over();
+            }
+            if wait(ticket, 1, false) == Told::Answered {
+                return;
+            }
+        }
+    }
+
+    /// Leads at several.
+    fn over(&self, tables: &[usize]) {
+        let queues: Vec<_> = tables.iter().map(|table| Arc::clone(&self.queues[*table])).collect();
+        let seats = match all::lead_at_once(&queues) {
+            Ok(seats) => seats,
+            Err(_) => block_on(all::lead_all(&queues, || TO_LEAD)).unwrap(),
+        };
+        tables.iter().for_each(|table| self.begin(*table));
+        thread::yield_now();
+        tables.iter().for_each(|table| self.end(*table));
+        seats.into_iter().for_each(Seat::hand_over);
+    }
+}
+
+/// Nobody waits for ever, and no two lead at one table.
+#[test]
+fn who_leads_at_several_tables_stops_nobody() {
+    in_any_order(|| {
+        let queues = [(); 3].map(|()| Arc::new(Asked::new(9)));
+        let tables = Arc::new(Tables { queues, led: Default::default() });
+        let all: [&[usize]; 4] = [&[0, 1], &[1, 2], &[0, 2], &[1]];
+        let threads = all.map(|some| {
+            let tables = Arc::clone(&tables);
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    match some {
+                        [one] => tables.alone(*one),
+                        several => tables.over(several),
+                    }
+                }
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(tables.queues.iter().all(|queue| queue.waiting() == 0));
+    });
 }

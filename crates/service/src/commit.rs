@@ -103,10 +103,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let cell = self.cells.of(name);
         self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
         let mut seat = cell.queue.seat();
-        let request = match &seat {
-            Some(_) => Request::of(commit),
-            None => self.read_meanwhile(&cell, commit).await,
-        };
+        let mut request = Request::of(commit);
+        if seat.is_none() {
+            self.read_meanwhile((&cell, &cell.readers), &mut request).await;
+        }
         let request = Arc::new(request);
         loop {
             let seat = seat.take().or_else(|| cell.queue.seat());

@@ -118,6 +118,8 @@ pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
     pub(crate) bodies: bodies::Bodies,
     pub(crate) cells: cells::Cells,
     pub(crate) lists: Lists,
+    /// Commits over several tables that read their files before it is their turn. Nobody waits for them.
+    pub(crate) readers: commit::Readers,
     /// Bytes that were read for commits that wait.
     pub(crate) kept_ahead: Arc<AtomicUsize>,
     pub(crate) counts: Arc<Counts>,
@@ -136,6 +138,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             bodies,
             cells: cells::Cells::default(),
             lists: Lists::new(MOST_MANIFESTS),
+            readers: commit::Readers::default(),
             kept_ahead: Arc::default(),
             counts: Arc::default(),
         };

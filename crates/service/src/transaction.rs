@@ -91,26 +91,37 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         let mut parts: Vec<Part> = parts.into_values().collect();
-        if mutant::is(Mutant::LedInAnyOrder) && self.inner.env.draw(glidepath_env::Purpose::Names).is_multiple_of(2) {
-            parts.reverse();
-        }
         if parts.is_empty() {
             return Ok(());
         }
         let _waiting = self.inner.counts.one_waits();
-        let cells: Vec<_> = parts.iter().map(|part| self.inner.cells.of(&part.name)).collect();
-        let cells: Vec<_> = cells.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
+        let of: Vec<_> = parts.iter().map(|part| self.inner.cells.of(&part.name)).collect();
         // Found before the first is waited for, so that they are waited for at the same time.
-        let holds: Vec<_> =
-            cells.iter().filter_map(|(cell, part)| Some((*cell, self.inner.hold(cell, part)?))).collect();
-        self.inner.wait_out(holds).await;
+        let holds =
+            of.iter().zip(&parts).filter_map(|(cell, part)| Some((&**cell, self.inner.hold(cell, &part.request)?)));
+        self.inner.wait_out(holds.collect::<Vec<_>>()).await;
+        let mut led = lead::at_once(of.iter());
+        if led.is_empty() {
+            self.read_meanwhile(&of, &mut parts).await;
+        }
+        let cells: Vec<_> = of.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
-        let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
+        let mut turns = Turns::at(lines);
         let answer = self.commit_parts((&parts, &cells), key, &mut led, &mut turns).await;
         self.inner.withdraw(turns).await;
         lead::hand_over(&mut led);
         self.inner.note_for_priority(&cells, &answer);
         answer
+    }
+
+    /// Reads the files of appends while others lead at the tables.
+    async fn read_meanwhile(&self, cells: &[Arc<Cell>], parts: &mut [Part]) {
+        let reads = cells.iter().zip(parts).map(async |(cell, part)| {
+            if let Some(request) = Arc::get_mut(&mut part.request) {
+                self.inner.read_meanwhile((cell, &self.inner.readers), request).await;
+            }
+        });
+        glidepath_env::together(crate::AT_ONCE, reads).await;
     }
 
     async fn commit_parts(

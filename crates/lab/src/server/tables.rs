@@ -76,8 +76,11 @@ pub(crate) struct Tables<C: Grouped> {
     sizes: Sizes,
 }
 
+/// The commits that wait at one table.
+type Waiting<C> = Queue<Rc<Request>, Answer<C>>;
+
 struct Cell<C: Grouped> {
-    queue: Arc<Queue<Rc<Request>, Answer<C>>>,
+    queue: Arc<Waiting<C>>,
     /// By process.
     priority: Priority<u32>,
     /// When another server was last seen to commit to it.
@@ -192,7 +195,7 @@ impl<C: Grouped> Tables<C> {
             }
             let fitting: Vec<&Changes> = verdicts.iter().flatten().collect();
             if !fitting.is_empty()
-                && let Err(cause) = self.make(&client.tables, 1, rebased).await
+                && let Err(cause) = self.make(&client.tables, 1, (rebased, rebased)).await
             {
                 return refuse_all::<C>(members, &cause);
             }
@@ -220,19 +223,26 @@ impl<C: Grouped> Tables<C> {
         refuse_all::<C>(members, &Cause::words("other servers moved the table first every time"));
     }
 
-    /// Reads what is put on top, and writes the files of the new versions of this many tables.
-    async fn make(&self, store: &SimStore, tables: usize, rebased: u64) -> Result<(), Cause> {
-        let Sizes { metadata, list, manifest } = self.sizes;
-        if rebased > 0 {
-            for size in [list, manifest] {
-                let read = Transfer::ReadMany { count: rebased, size, parallel: TOGETHER as u32 };
-                store.bulk(&[read]).await.map_err(|error| error.0)?;
-            }
-        }
+    /// Reads what was not read yet of what is put on top, and writes the files of the new versions of this many tables.
+    async fn make(&self, store: &SimStore, tables: usize, (rebased, to_read): (u64, u64)) -> Result<(), Cause> {
+        let Sizes { metadata, list, .. } = self.sizes;
+        self.read(store, to_read).await?;
         let writes = std::iter::repeat_n(metadata, tables).chain((0..rebased).map(|_| list));
         let writes = writes.map(|size| async move { store.bulk(&[Transfer::Write(size)]).await });
         for written in together(TOGETHER + 1, writes).await {
             written.map_err(|error| error.0)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lists and the manifests of so many appends.
+    async fn read(&self, store: &SimStore, appends: u64) -> Result<(), Cause> {
+        let Sizes { list, manifest, .. } = self.sizes;
+        if appends > 0 {
+            for size in [list, manifest] {
+                let read = Transfer::ReadMany { count: appends, size, parallel: TOGETHER as u32 };
+                store.bulk(&[read]).await.map_err(|error| error.0)?;
+            }
         }
         Ok(())
     }

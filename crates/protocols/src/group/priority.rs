@@ -5,7 +5,7 @@
 //! a change has lost: until its next try has landed, but for a bounded time. Not every client comes back, and not every
 //! one can be told again by its id, so
 //!
-//! * a commit waits once at most at a table, and no longer than that time in all;
+//! * a commit waits once at most at a table, and no longer than the longest hold in all;
 //! * after a hold, the next one begins only when as much time has passed as the hold took; each hold in a row that was in
 //!   vain doubles this rest;
 //! * who lost a change of several tables has a hold at all of them or at none, so no two that have holds wait for each other.
@@ -114,8 +114,8 @@ impl<K> Priority<K> {
         Self::lost_at([(self, holder)], now, longest)
     }
 
-    /// Somebody lost a change of several tables. Returns whether holds begin: one at each of them, of `longest` at most, or
-    /// none.
+    /// Somebody lost a change of several tables. Returns whether holds begin: one at each of them, or none; of `longest` at most if
+    /// it is one table, and of twice that if they are several, because a try takes longer that prepares all of them.
     ///
     /// Each table is there once, and all callers give tables in the same order: one is locked while the next is.
     pub fn lost_at<'a>(tables: impl IntoIterator<Item = (&'a Self, K)>, now: Instant, longest: Span) -> bool
@@ -132,6 +132,7 @@ impl<K> Priority<K> {
             }
             free.push((state, holder));
         }
+        let longest = if free.len() > 1 { longest + longest } else { longest };
         let begins = !free.is_empty();
         for (mut state, holder) in free {
             state.held = Some(Held { holder, from: now, until: now + longest });
@@ -226,6 +227,7 @@ mod tests {
         assert!(!is_held(&one, 1));
         assert!(Priority::lost_at([(&one, 8), (&three, 8)], at(1), HOLD));
         assert!(is_held(&one, 2) && is_held(&three, 2));
+        assert!(is_held(&one, 3000) && !is_held(&two, 1500), "twice as long at several");
         assert!(one.landed(at(3), |holder| *holder == 8));
         assert!(is_held(&three, 3), "each ends by itself");
         assert!(!Priority::lost_at([(&one, 9)], at(4), HOLD), "it rests");

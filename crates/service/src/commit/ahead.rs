@@ -145,14 +145,14 @@ impl Drop for Kept {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Reads the files of an append that must wait for others anyway.
-    pub(super) async fn read_meanwhile(&self, cell: &Cell, commit: TableCommit) -> Request {
-        let Some(on) = cell.known() else { return Request::of(commit) };
-        let Some(_reader) = cell.readers.enter() else { return Request::of(commit) };
+    /// Reads the files of an append that must wait for others anyway, if not too many read already.
+    pub(crate) async fn read_meanwhile(&self, (cell, readers): (&Cell, &Readers), request: &mut Request) {
+        let Some(on) = cell.known() else { return };
+        let Some(_reader) = readers.enter() else { return };
         let begun = self.env.now();
-        let read = read_ahead(&commit.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
-        let ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
-        Request { ahead, reading: self.env.now().since(begun), ..Request::of(commit) }
+        let read = read_ahead(&request.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
+        request.ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
+        request.reading = self.env.now().since(begun);
     }
 
     /// Waits for others that read their files, before `own` leads.

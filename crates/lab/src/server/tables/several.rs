@@ -1,20 +1,21 @@
 //! A commit over several tables at a server that keeps them.
 //!
-//! It leads at each of its tables, in the order of their numbers, so that nothing else of this server commits to them
-//! meanwhile. An append is put on top of what it met, at each table. After an overwrite that conflicted, others wait for its next
-//! try at all its tables, or at none. Overtaken by other servers, it waits in the lines of all its tables at once.
+//! It leads at all of its tables, so that nothing else of this server commits to them meanwhile. An append is put on top of what
+//! it met, at each table. After an overwrite that conflicted, others wait for its next try at all its tables, or at none. Overtaken by
+//! other servers, it waits in the lines of all its tables at once.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use glidepath_env::{Cause, Denial, Env, Purpose};
 use glidepath_model::{Changes, MetadataId, Name, Refusal, Span, TableId};
 use glidepath_protocols::Outcome;
 use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped};
-use glidepath_queue::Seat;
+use glidepath_queue::{Seat, lead_all, lead_at_once};
 use glidepath_workload::Kind;
 
-use super::{ATTEMPTS, Answer, Cell, Request, Tables, fit, in_turn, note_for_priority};
+use super::{ATTEMPTS, Answer, Cell, Request, Tables, Waiting, fit, in_turn, note_for_priority};
 use crate::server::{Served, outcome};
 
 impl<C: Grouped> Tables<C> {
@@ -29,39 +30,51 @@ impl<C: Grouped> Tables<C> {
         }
         let lines = ids.iter().map(|id| (Name::numbered(*id), client.kind == Kind::ValidatedOverwrite));
         let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
-        let answer = self.commit_led(client, changes, &ids, &mut led, &mut turns).await;
+        let queues: Vec<_> = cells.iter().map(|cell| Arc::clone(&cell.queue)).collect();
+        let answer = self.commit_led(client, changes, (&ids, &queues), &mut led, &mut turns).await;
         turns.leave(&client.committer).await;
         led.into_iter().for_each(Seat::hand_over);
         note_for_priority(&cells, client, &answer);
         answer
     }
 
-    async fn lead_at(&self, client: &Served<C>, table: TableId) -> Seat<Rc<Request>, Answer<C>> {
-        let cell = self.of(table);
-        loop {
-            if let Some(seat) = cell.queue.seat() {
-                return seat;
-            }
-            let request = Request { changes: Changes::default(), kind: client.kind, leads: true };
-            if let Ok(ticket) = cell.queue.enqueue(Rc::new(request)) {
-                drop(ticket.await);
-            }
+    /// Leads at all of its tables. Where others lead, an append reads its files meanwhile.
+    async fn lead_at_all(
+        &self,
+        client: &Served<C>,
+        queues: &[Arc<Waiting<C>>],
+        led: &mut Vec<Seat<Rc<Request>, Answer<C>>>,
+        has_read: &mut bool,
+    ) -> Result<(), Cause> {
+        if let Ok(seats) = lead_at_once(queues) {
+            *led = seats;
+            return Ok(());
         }
+        if client.kind == Kind::FastAppend && !*has_read {
+            self.read(&client.tables, queues.len() as u64).await?;
+            *has_read = true;
+        }
+        let to_lead = || Rc::new(Request { changes: Changes::default(), kind: client.kind, leads: true });
+        let refused = |_| Cause::words("too many wait at one of the tables");
+        *led = lead_all(queues, to_lead).await.map_err(refused)?;
+        Ok(())
     }
 
     async fn commit_led(
         &self,
         client: &Served<C>,
         changes: &Changes,
-        ids: &[TableId],
+        (ids, queues): (&[TableId], &[Arc<Waiting<C>>]),
         led: &mut Vec<Seat<Rc<Request>, Answer<C>>>,
         turns: &mut Turns,
     ) -> Answer<C> {
+        // Whether the files of an append were read before it led, while others did.
+        let mut has_read = false;
         for attempt in 0..ATTEMPTS {
-            if led.is_empty() {
-                for id in ids {
-                    led.push(self.lead_at(client, *id).await);
-                }
+            if led.is_empty()
+                && let Err(refused) = self.lead_at_all(client, queues, led, &mut has_read).await
+            {
+                return Outcome::Refused(Denial::certain(refused));
             }
             let states = match client.alone {
                 true => client.states(client.newest(), ids).await,
@@ -76,7 +89,8 @@ impl<C: Grouped> Tables<C> {
             let Some((changes, rebased)) = fit(changes, client.kind, state, fresh) else {
                 return Outcome::Conflict(None);
             };
-            if let Err(cause) = self.make(&client.tables, ids.len(), rebased).await {
+            let to_read = if has_read { 0 } else { rebased };
+            if let Err(cause) = self.make(&client.tables, ids.len(), (rebased, to_read)).await {
                 return Outcome::Refused(Denial::certain(cause));
             }
             let asserted = if client.alone { Vec::new() } else { turns.actions().flatten().collect() };
