@@ -4,47 +4,28 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/serving.rs"]
+mod serving;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use common::{glidepath, output, refused};
 use serde_json::Value;
+use serving::Server;
 
-/// A server on a folder. It ends with the test.
-struct Server {
-    process: Child,
-    url: String,
+fn on(folder: &tempfile::TempDir) -> Server {
+    logging(folder, "error", Stdio::inherit())
 }
 
-impl Server {
-    fn on(folder: &tempfile::TempDir) -> Self {
-        Self::logging(folder, "error", Stdio::inherit())
-    }
-
-    fn logging(folder: &tempfile::TempDir, level: &str, to: Stdio) -> Self {
-        let store = format!("file://{}/store?durability=none", folder.path().display());
-        let warehouse = format!("file://{}/tables", folder.path().display());
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
-        command.args(["serve", &store, "--warehouse", &warehouse, "--listen", "127.0.0.1:0", "--log-level", level]);
-        let mut process = command.stdout(Stdio::piped()).stderr(to).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().rsplit(' ').next().unwrap().to_owned();
-        Self { process, url }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill().and_then(|()| self.process.wait());
-    }
+fn logging(folder: &tempfile::TempDir, level: &str, to: Stdio) -> Server {
+    let store = format!("file://{}/store?durability=none", folder.path().display());
+    Server::start(&store, &format!("file://{}/tables", folder.path().display()), level, to)
 }
 
 #[test]
 fn every_workload_is_measured_checked_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::on(&folder);
+    let server = on(&folder);
     let process = server.process.id();
     let arguments = format!(
         "bench-server {} --workload own,hot,load,load-304,fair --connections 1,3 --duration 300ms --warm-up 0ms --json --processes {process}",
@@ -85,21 +66,11 @@ fn every_workload_is_measured_checked_and_removed() {
 fn a_server_whose_log_cannot_be_written_answers() {
     let folder = tempfile::tempdir().unwrap();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut server = Server::logging(&folder, "info", full.into());
-    let listed = got(&server.url, "/v1/namespaces");
+    let mut server = logging(&folder, "info", full.into());
+    let listed = server.asked("GET", "/v1/namespaces", "");
     assert!(listed.starts_with("HTTP/1.1 200") && listed.contains("namespaces"), "{listed}");
     assert!(Command::new("kill").arg(server.process.id().to_string()).status().unwrap().success());
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
-}
-
-/// The answer to a GET request.
-fn got(url: &str, path: &str) -> String {
-    let address = url.trim_start_matches("http://");
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }
 
 #[test]
@@ -223,7 +194,7 @@ fn what_cannot_be_in_a_key_value_store_is_said_before_there_is_one() {
 #[test]
 fn a_catalog_keeps_its_protocol() {
     let folder = tempfile::tempdir().unwrap();
-    drop(Server::on(&folder));
+    drop(on(&folder));
     let store = format!("file://{}/store?durability=none", folder.path().display());
     let error = refused(
         glidepath(

@@ -4,6 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[cfg(feature = "serve")]
+#[path = "common/serving.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod serving;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod small_disk;
 
@@ -97,6 +101,37 @@ fn transactions_on_a_full_disk_of_ext4() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::ext4(&folder.path().join("disk"), 16 << 20) else { return };
     transactions_fill_up(&disk);
+}
+
+/// A load balancer sees it, and what watches the process starts it again.
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_whose_store_takes_no_more_writes_is_not_healthy() {
+    use serving::Server;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::in_memory(&folder.path().join("disk"), "16m") else { return };
+    let (store, warehouse) = (disk.path().join("cells"), folder.path().join("tables"));
+    let (store, warehouse) = (format!("kv+file://{}", store.display()), format!("file://{}", warehouse.display()));
+    let start = || Server::start(&store, &warehouse, "error", std::process::Stdio::null());
+    let server = start();
+    let create = |server: &Server, number: u32| {
+        server.asked("POST", "/v1/namespaces", &format!(r#"{{"namespace":["n{number}"]}}"#))
+    };
+    let health = |server: &Server| ["/healthz", "/readyz"].map(|path| server.asked("GET", path, "")[9..12].to_owned());
+    assert!(create(&server, 0).starts_with("HTTP/1.1 200"));
+    assert_eq!(health(&server), ["200", "200"]);
+    let filler = disk.fill();
+    let failed = (1..2000).map(|number| create(&server, number)).find(|answer| !answer.starts_with("HTTP/1.1 200"));
+    let failed = failed.unwrap();
+    assert!(failed.starts_with("HTTP/1.1 50"), "{failed}");
+    std::fs::remove_file(filler).unwrap();
+    let refused = create(&server, 2001);
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("takes no more writes"), "{refused}");
+    assert_eq!(health(&server), ["503", "503"]);
+    drop(server);
+    let server = start();
+    assert!(create(&server, 2001).starts_with("HTTP/1.1 200"));
+    assert_eq!(health(&server), ["200", "200"]);
 }
 
 /// What a command found out is in its code, whether its output can be written or not.

@@ -148,6 +148,11 @@ impl<S: KvStore> RowObjects<S> {
         Self { cells, table, fresh: Arc::new(fresh), is_made: Arc::default() }
     }
 
+    /// The key-value store.
+    pub fn cells(&self) -> &S {
+        &self.cells
+    }
+
     async fn held(&self, key: &Key) -> Result<Held, ReadError> {
         let cell = place(key).ok_or(ReadError::NotFound)?;
         self.read(&cell).await.map_err(ReadError::Failed)?.filter(|held| held.is_object).ok_or(ReadError::NotFound)

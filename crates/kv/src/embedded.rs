@@ -78,6 +78,13 @@ impl Embedded {
         Self::open_with(folder, options, Box::new(commit))
     }
 
+    /// Why it takes no more writes until it is opened again: a write or a sync failed.
+    #[must_use]
+    pub fn stopped(&self) -> Option<String> {
+        let why = self.0.broken.get()?;
+        Some(writer::no_more_writes(&self.0.tables.folder().path, why))
+    }
+
     fn open_with(folder: &Path, options: &EmbeddedOptions, commit: Commit) -> Result<Self, OpenError> {
         let folder = Folder::open(folder, options)?;
         let path = folder.path.clone();

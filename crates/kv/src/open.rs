@@ -231,6 +231,10 @@ fn cluster(url: &str) -> Result<Cluster, String> {
         return Err("a host has no name".to_owned());
     }
     if Table::new(keyspace).is_none() {
+        // Then what is behind the slash may be of a password.
+        if keyspace.contains('@') {
+            return Err("in a user's name or password, write / as %2F".to_owned());
+        }
         return Err(crate::cassandra::OpenError::Name(keyspace.to_owned()).to_string());
     }
     let mut options = Options { credentials, ..Options::default() };
@@ -302,6 +306,15 @@ impl AnyKv {
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         matches!(self, Self::Embedded(_) | Self::Memory(_))
+    }
+
+    /// Why it takes no more writes until it is opened again, if so.
+    #[must_use]
+    pub fn stopped(&self) -> Option<String> {
+        match self {
+            Self::Embedded(store) => store.stopped(),
+            _ => None,
+        }
     }
 
     /// What a table takes on the disk of a server, in bytes; `None` where the store is in this process. For benchmarks.
@@ -402,6 +415,7 @@ mod tests {
             ("postgres://u:hush@host/db?schema=a&schema=b", "\"schema\" is given twice"),
             ("cassandra://u:hush@host:9042", "names no keyspace"),
             ("cassandra://u@host:9042/k", "a user has a password"),
+            ("cassandra://u:p/w@host:9042/k", "write / as %2F"),
             ("cassandra://u:hush@host:9042/k?copies=0", "no number of copies"),
             ("cassandra://u:hush@host:9042/k?token=hush", "\"token\" is no option"),
             ("cassandra://u:hush@host:9042/k?copies=1&copies=2", "\"copies\" is given twice"),

@@ -14,7 +14,7 @@ pub enum Mutant {
     UuidIgnored,
     /// A commit over several tables commits one after the other.
     OneByOne,
-    /// A commit over several tables takes the lead at them in any order.
+    /// A commit over several tables takes the lead at one after the other, in any order.
     LedInAnyOrder,
     /// A table may be created where a purge runs.
     CreatedBesidePurge,

@@ -1,10 +1,11 @@
 //! Are the requirements and updates of a commit such that the library for Iceberg can compute with them, and in reasonable time?
 
-use iceberg::TableUpdate;
 use iceberg::spec::{Snapshot, TableMetadata};
+use iceberg::{TableUpdate, ViewUpdate};
 
 use crate::commit::TableCommit;
 use crate::error::ServiceError;
+use crate::views::ViewCommit;
 
 /// The most updates of a commit.
 const MOST_UPDATES: usize = 5000;
@@ -28,19 +29,37 @@ pub(crate) fn check(commit: &TableCommit) -> Result<(), ServiceError> {
         use TableUpdate::{AddSchema, AddSortOrder, AddSpec};
         matches!(update, AddSchema { .. } | AddSpec { .. } | AddSortOrder { .. })
     });
-    for (count, most, what) in [
+    at_most([
         (updates.len(), MOST_UPDATES, "updates"),
         (requirements.len(), MOST_REQUIREMENTS, "requirements"),
         (added.count(), MOST_ADDED, "schemas, partition specs and sort orders"),
-    ] {
-        if count > most {
-            return Err(ServiceError::invalid(format!("{count} {what} in one commit; at most {most} are allowed")));
-        }
-    }
+    ])?;
     updates.iter().try_for_each(|update| match update {
         TableUpdate::AddSnapshot { snapshot } => check_snapshot(snapshot),
         _ => Ok(()),
     })
+}
+
+/// The same for a commit to a view.
+pub(crate) fn check_view(commit: &ViewCommit) -> Result<(), ServiceError> {
+    let ViewCommit { uuids, creates: _, updates } = commit;
+    let added = updates
+        .iter()
+        .filter(|update| matches!(update, ViewUpdate::AddSchema { .. } | ViewUpdate::AddViewVersion { .. }));
+    at_most([
+        (updates.len(), MOST_UPDATES, "updates"),
+        (uuids.len(), MOST_REQUIREMENTS, "requirements"),
+        (added.count(), MOST_ADDED, "schemas and versions"),
+    ])
+}
+
+fn at_most(counts: [(usize, usize, &str); 3]) -> Result<(), ServiceError> {
+    for (count, most, what) in counts {
+        if count > most {
+            return Err(ServiceError::invalid(format!("{count} {what} in one commit; at most {most} are allowed")));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses metadata of another writer with times or numbers that nobody can compute with.

@@ -21,7 +21,7 @@ use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::purge;
 use crate::reading::no_view;
-use crate::sound::check_time;
+use crate::sound::{check_time, check_view};
 
 /// A view to create.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ pub struct NewView {
 /// A commit of a client to a view.
 #[derive(Clone, Debug)]
 pub struct ViewCommit {
-    /// The UUID that the view must have.
-    pub uuid: Option<Uuid>,
+    /// The UUIDs that the view must have: it has no two.
+    pub uuids: Vec<Uuid>,
     /// Whether the view must not exist yet.
     pub creates: bool,
     /// What to change.
@@ -104,6 +104,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoView`]; [`Kind::Conflict`] if the UUID is another; what the commit proves.
     pub async fn commit_view(&self, view: &Identifier, commit: ViewCommit, key: Option<&Idempotency>) -> ViewAnswer {
+        check_view(&commit)?;
         let name = view.catalog_name()?;
         for _ in 0..self.inner.settings.attempts.max(1) {
             let at = self.head().await?;
@@ -114,7 +115,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if commit.creates {
                 return Err(ServiceError::new(Kind::Conflict, exists(view).message));
             }
-            if commit.uuid.is_some_and(|uuid| uuid != current.metadata.uuid()) {
+            if commit.uuids.iter().any(|uuid| *uuid != current.metadata.uuid()) {
                 let words = format!("Requirement failed: UUID does not match: it is {}", current.metadata.uuid());
                 return Err(ServiceError::new(Kind::Conflict, words));
             }

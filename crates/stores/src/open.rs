@@ -8,6 +8,7 @@ use crate::cloud::CloudStore;
 use crate::local::LocalStore;
 use crate::memory::MemoryStore;
 use crate::rows::RowStore;
+use crate::shown;
 use crate::store::Store;
 
 /// The settings of a store besides its URL.
@@ -134,7 +135,7 @@ fn no_kind(url: &str, scheme: &str) -> OpenError {
 }
 
 pub(crate) fn wrong(url: &str, why: String) -> OpenError {
-    OpenError::Url { url: url.to_owned(), why }
+    OpenError::Url { url: shown(url), why }
 }
 
 /// The URL. Refuses what the parser would drop without a word: then two texts would name one store.

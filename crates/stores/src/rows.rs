@@ -58,6 +58,11 @@ impl RowStore {
         self.url.starts_with("kv+memory:")
     }
 
+    /// Why it takes no more writes until it is opened again, if so.
+    pub(crate) fn stopped(&self) -> Option<String> {
+        self.opened.get()?.cells().stopped()
+    }
+
     async fn objects(&self) -> Result<&RowObjects<AnyKv>, Cause> {
         let connect = async || {
             let drivers = DRIVERS.as_ref().map_err(|error| Cause::words(format!("cannot start: {error}")))?;

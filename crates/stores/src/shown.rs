@@ -7,6 +7,10 @@ pub fn shown(store: &str) -> String {
     if glidepath_kv::is_scheme(scheme) {
         return glidepath_kv::shown(store);
     }
+    // What is a password in a URL of another kind is not known.
+    if !matches!(&*scheme.to_ascii_lowercase(), "file" | "s3" | "az" | "gs") && rest.contains('@') {
+        return format!("{scheme}://...");
+    }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     match rest[..end].rsplit_once('@') {
         Some((user, _)) => {
@@ -38,6 +42,9 @@ mod tests {
         }
         assert_eq!(shown("cassandra://me:hu/sh@host:1,other:2/space?copies=3"), "cassandra://me@host:1,other:2/space");
         assert_eq!(shown("kv+file:///a@b:c?x=1"), "kv+file:///a@b:c");
+        for unknown in ["scylla://me:hush@host/db", "redis://:hu/sh@host", "S4://me:hush@host"] {
+            assert!(!shown(unknown).contains("sh"), "{unknown}");
+        }
         for plain in ["file:///a@b", "memory:", "s3://bucket/a@b:c", "postgres://me@host/db"] {
             assert_eq!(shown(plain), plain);
         }

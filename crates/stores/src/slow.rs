@@ -23,6 +23,10 @@ pub struct SlowStore {
 }
 
 impl SlowStore {
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     pub(crate) fn new(store: Store, added: Span) -> Self {
         Self { store: Box::new(store), added }
     }

@@ -52,6 +52,16 @@ impl Store {
     pub fn slower_by(self, added: Span) -> Self {
         if added == Span::ZERO { self } else { Self::Slow(SlowStore::new(self, added)) }
     }
+
+    /// Why it takes no more writes until it is opened again, if so.
+    #[must_use]
+    pub fn stopped(&self) -> Option<String> {
+        match self {
+            Self::Rows(store) => store.stopped(),
+            Self::Slow(slow) => slow.store().stopped(),
+            Self::Memory(_) | Self::Local(_) | Self::Plain(_) | Self::Cloud(_) => None,
+        }
+    }
 }
 
 impl ObjectStore for Store {

@@ -92,7 +92,8 @@ impl Net {
         ] {
             self.saw(situation, of(counter));
         }
-        let most = of(&counts.held) * PRIORITY.as_nanos() / 1_000_000;
+        // Those of a commit over several tables may take twice as long.
+        let most = of(&counts.held) * 2 * PRIORITY.as_nanos() / 1_000_000;
         if tells_time && of(&counts.held_ms) > most {
             let words = format!("{} commits were held for {} ms together", of(&counts.held), of(&counts.held_ms));
             self.violation.borrow_mut().get_or_insert(words);

@@ -16,6 +16,9 @@ use crate::whole;
 /// Transactions that a scan reads at once.
 const PAGE: usize = 1000;
 
+/// Start timestamps whose rows take longer than seconds to go through, if hardly any has an end: 64,000 rows of tickets.
+const MANY: u64 = 100_000_000_000;
+
 /// Tell what became of transactions
 #[derive(Args, Debug)]
 pub(super) struct Get {
@@ -70,6 +73,10 @@ impl Scan {
         // None was given out, or none so late.
         let Some(last) = Timestamp::new(last).ok().filter(|last| *last >= from) else { return Ok(()) };
         let to = self.to.unwrap_or(last).min(last);
+        if to.get() - from.get() > MANY {
+            let words = "goes through all rows of the start timestamps";
+            eprintln!("scan {words} from {from} to {to}, also where nothing started; --from and --to narrow it");
+        }
         let mut output = BufWriter::new(std::io::stdout().lock());
         let mut left = self.limit.unwrap_or(u64::MAX);
         let tables = site.wait(site.service.tables_of(from..=to)).map_err(|error| place::service(&error))?;

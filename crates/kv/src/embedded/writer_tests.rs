@@ -155,6 +155,7 @@ async fn is_refused(store: &Embedded) {
         }
         other => panic!("{other:?}"),
     }
+    assert!(store.stopped().unwrap().contains("takes no more writes"));
     let other = store.create_table(&Table::new("other").unwrap()).await;
     assert!(matches!(other, Err(WriteError::Refused(_))), "{other:?}");
 }

@@ -92,10 +92,10 @@ pub(super) async fn commit(
     sent: Sent<Commit>,
 ) -> Result<Response, Problem> {
     let Sent { value: Commit { requirements, updates }, key } = sent;
-    let mut commit = ViewCommit { uuid: None, creates: false, updates };
+    let mut commit = ViewCommit { uuids: Vec::new(), creates: false, updates };
     for requirement in requirements {
         match requirement {
-            Requirement::Uuid { uuid } => commit.uuid = Some(uuid),
+            Requirement::Uuid { uuid } => commit.uuids.push(uuid),
             Requirement::Create => commit.creates = true,
         }
     }

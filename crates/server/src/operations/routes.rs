@@ -30,13 +30,31 @@ pub(crate) fn alone() -> Router<App> {
 }
 
 fn health() -> Router<App> {
-    Router::new().route("/healthz", get(async || "up\n")).route("/readyz", get(ready))
+    Router::new().route("/healthz", get(alive)).route("/readyz", get(ready))
+}
+
+/// Not alive is a server that could do its work again only after another start.
+async fn alive(State(app): State<App>) -> Response {
+    match app.store.stopped() {
+        None => "up\n".into_response(),
+        Some(why) => {
+            tracing::error!(why, "the server has to be started again");
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store takes no more writes; the log says why: start the server again\n",
+            )
+                .into_response()
+        }
+    }
 }
 
 async fn ready(State(app): State<App>) -> Response {
     let unready = |why: &'static str| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     if app.gate.is_draining() {
         return unready("the server is ending\n");
+    }
+    if app.store.stopped().is_some() {
+        return unready("the store takes no more writes: start the server again\n");
     }
     let store = app.store.clone();
     let reading = app.run(|service| async move {

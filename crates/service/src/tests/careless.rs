@@ -104,7 +104,7 @@ async fn a_view_does_not_move_to_where_files_are_deleted() {
     let location = loaded(&server, "t").await.metadata.location().to_owned();
     server.drop_table(&table("t"), true, None).await.unwrap();
     let updates = vec![iceberg::ViewUpdate::SetLocation { location }];
-    let commit = ViewCommit { uuid: None, creates: false, updates };
+    let commit = ViewCommit { uuids: Vec::new(), creates: false, updates };
     assert_eq!(kind(server.commit_view(&table("v"), commit, None).await), Kind::Unavailable);
 }
 
@@ -150,4 +150,22 @@ async fn a_view_keeps_a_number_of_versions_that_others_can_read() {
         let asked = NewView { properties, ..view(schema(), 1) };
         assert_eq!(server.create_view(asked, None).await.is_ok(), fits, "{kept}");
     }
+}
+
+/// Each schema and version is compared with all others.
+#[tokio::test]
+async fn a_commit_to_a_view_has_limits() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let created = server.create_view(view(schema(), 1), None).await.unwrap().metadata.uuid();
+    let commit = |uuids: Vec<uuid::Uuid>, schemas: usize| {
+        let add = || iceberg::ViewUpdate::AddSchema { schema: schema(), last_column_id: None };
+        let commit = ViewCommit { uuids, creates: false, updates: (0..schemas).map(|_| add()).collect() };
+        let server = server.clone();
+        async move { server.commit_view(&table("v"), commit, None).await }
+    };
+    commit(vec![created; 2], 200).await.unwrap();
+    assert_eq!(kind(commit(vec![created], 201).await), Kind::Invalid);
+    assert_eq!(kind(commit(vec![created; 6000], 1).await), Kind::Invalid);
+    assert_eq!(kind(commit(vec![created, uuid::Uuid::nil(), created], 1).await), Kind::Conflict, "all must hold");
 }
