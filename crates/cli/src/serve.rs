@@ -5,6 +5,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+#[cfg(unix)]
+use std::task::Poll;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,6 +17,8 @@ use glidepath_server::{
     log_to_stderr,
 };
 use glidepath_stores::{shown, with_small_scheme};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::choice::one_of;
 use crate::failure::{Failure, not_built};
@@ -30,7 +34,7 @@ use crate::whole::between;
 /// request needs a token, and grants say what its owner may do. Beyond loopback, the server also needs a certificate
 /// (--tls-certificate, --tls-key), or --plain-http behind a load balancer that ends TLS.
 ///
-/// /healthz: the process runs. /readyz: the catalog can be read, and the server is not ending. /metrics: for Prometheus.
+/// /healthz: the process runs, and its store may take writes. /readyz: the catalog can be read, and the server is not ending. /metrics: for Prometheus.
 ///
 /// SIGHUP reads the access file and the certificate again. SIGTERM or Ctrl-C: /readyz says no, --drain-delay passes,
 /// requests that have arrived are answered, then the server ends.
@@ -298,10 +302,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if with_small_scheme(&arguments.store).starts_with("memory:") {
             tracing::warn!("the catalog is in memory: it ends with this server");
         }
+        // Before anybody is told that it runs: a signal would end it at once.
+        let (reloads, stopped) = (reloads(server.handle()), stopped());
         // Whoever started the server may have gone; the server stays.
         let _ = writeln!(std::io::stdout(), "serving {store} ({protocol}{new}) on {scheme}://{address}");
-        tokio::spawn(reloads(server.handle()));
-        server.serve(stopped()).await.map_err(|error| Failure::Failed(error.to_string()))
+        tokio::spawn(reloads);
+        server.serve(stopped).await.map_err(|error| Failure::Failed(error.to_string()))
     });
     // What did not end in time is not waited for.
     runtime.shutdown_background();
@@ -344,36 +350,42 @@ impl Arguments {
     }
 }
 
-/// Reads the files again at each SIGHUP. A bad file changes nothing.
-async fn reloads(handle: Handle) {
+/// Reads the files again at each SIGHUP from this call on. A bad file changes nothing.
+fn reloads(handle: Handle) -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
-        let Ok(mut hangups) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) else { return };
-        while hangups.recv().await.is_some() {
-            match handle.reload() {
-                Ok(()) => tracing::info!("read the access file and the certificate again"),
-                Err(error) => tracing::error!(%error, "not read again: what was read before goes on"),
+        let hangups = signal(SignalKind::hangup());
+        async move {
+            let Ok(mut hangups) = hangups else { return };
+            while hangups.recv().await.is_some() {
+                match handle.reload() {
+                    Ok(()) => tracing::info!("read the access file and the certificate again"),
+                    Err(error) => tracing::error!(%error, "not read again: what was read before goes on"),
+                }
             }
         }
     }
     #[cfg(not(unix))]
-    drop(handle);
+    async move {
+        drop(handle)
+    }
 }
 
-/// Done when the process is asked to end.
-async fn stopped() {
-    let interrupted = tokio::signal::ctrl_c();
+/// Done when the process is asked to end, from this call on: a request may be answered before the result is polled.
+fn stopped() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
-        let Ok(mut ended) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
-            let _ = interrupted.await;
-            return;
-        };
-        tokio::select! {
-            _ = interrupted => {}
-            _ = ended.recv() => {}
-        }
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        let mut signals: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
+        std::future::poll_fn(move |context| {
+            match signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
     }
     #[cfg(not(unix))]
-    let _ = interrupted.await;
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

@@ -73,6 +73,18 @@ fn a_server_whose_log_cannot_be_written_answers() {
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
 }
 
+/// Whoever has read that it serves may end it.
+#[cfg(unix)]
+#[test]
+fn a_server_that_has_just_started_is_ended_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..10 {
+        let mut server = on(&folder);
+        assert!(Command::new("kill").arg(server.process.id().to_string()).status().unwrap().success());
+        assert_eq!(server.process.wait().unwrap().code(), Some(0));
+    }
+}
+
 #[test]
 fn the_cost_of_the_clients_is_measured_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
