@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use glidepath_check::{Clients, LIBRARY, Scenario, Subject, Trial, explore};
 
 /// What runs must draw.
-const SITUATIONS: [&str; 14] = [
+const SITUATIONS: [&str; 15] = [
     "commits to two tables",
     "commits to two tables, rebased",
     "overwrites",
@@ -17,6 +17,7 @@ const SITUATIONS: [&str; 14] = [
     "holds",
     "holds that were used",
     "commits held",
+    "commits held for one over several tables",
     "turns waited for",
     "servers passed over",
     "purges",

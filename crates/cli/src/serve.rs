@@ -34,7 +34,8 @@ use crate::whole::between;
 /// request needs a token, and grants say what its owner may do. Beyond loopback, the server also needs a certificate
 /// (--tls-certificate, --tls-key), or --plain-http behind a load balancer that ends TLS.
 ///
-/// /healthz: the process runs, and its store may take writes. /readyz: the catalog can be read, and the server is not ending. /metrics: for Prometheus.
+/// /healthz: the process runs, and its store may take writes. /readyz: the catalog can be read, and the server is not
+/// ending. /metrics: for Prometheus.
 ///
 /// SIGHUP reads the access file and the certificate again. SIGTERM or Ctrl-C: /readyz says no, --drain-delay passes,
 /// requests that have arrived are answered, then the server ends.
@@ -60,8 +61,8 @@ pub(crate) struct Arguments {
     /// Rebase appends of clients that do not ask for it, where the isolation levels of the table are all "snapshot"
     #[arg(long)]
     rebase_appends: bool,
-    /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted; 0: not at all. A
-    /// number without a unit is milliseconds
+    /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted (twice as long
+    /// for one over several tables); 0: not at all. A number without a unit is milliseconds
     #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("ms", "0ms", "60s"))]
     overwrite_priority: Span,
     /// The latency to add to every request to the storage before it is sent, for experiments

@@ -145,8 +145,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Waits until these have ended, which hold one commit back.
     pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (impl Deref<Target = Cell>, Hold)>) {
-        let (began, mut holds) = (self.env.now(), holds.into_iter().peekable());
-        Counts::add(&self.counts.held, u64::from(holds.peek().is_some()));
+        let (began, holds) = (self.env.now(), holds.into_iter().collect::<Vec<_>>());
+        Counts::add(&self.counts.held, u64::from(!holds.is_empty()));
+        Counts::add(&self.counts.held_for_several, u64::from(holds.iter().any(|(_, hold)| hold.is_of_several())));
         for (cell, hold) in holds {
             cell.priority.over(hold, &self.env).await;
         }

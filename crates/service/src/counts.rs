@@ -32,6 +32,8 @@ pub struct Counts {
     pub priorities_used: AtomicU64,
     /// Commits that waited for such a try.
     pub held: AtomicU64,
+    /// Those of them that waited for one over several tables.
+    pub held_for_several: AtomicU64,
     /// How long they waited, in milliseconds.
     pub held_ms: AtomicU64,
     /// Commits that wait for a table at this moment.

@@ -74,7 +74,8 @@ pub struct Settings {
     pub rebase: bool,
     /// Attempts of a commit that other servers overtake, before it is answered "busy".
     pub attempts: u32,
-    /// How long the commits of others to a branch wait at most for the next try of an overwrite that lost; zero: not at all.
+    /// How long the commits of others to a branch wait at most for the next try of an overwrite that lost, or twice as long for
+    /// one over several tables; zero: not at all.
     pub priority: Span,
     /// Bytes of metadata kept in memory.
     pub cache_bytes: u64,

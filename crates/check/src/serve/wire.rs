@@ -85,6 +85,7 @@ impl Net {
             ("holds", &counts.priorities),
             ("holds that were used", &counts.priorities_used),
             ("commits held", &counts.held),
+            ("commits held for one over several tables", &counts.held_for_several),
             ("turns waited for", &counts.turns),
             ("servers passed over", &counts.passed_over),
             ("unknown outcomes", &counts.unknown),
@@ -92,8 +93,8 @@ impl Net {
         ] {
             self.saw(situation, of(counter));
         }
-        // Those of a commit over several tables may take twice as long.
-        let most = of(&counts.held) * 2 * PRIORITY.as_nanos() / 1_000_000;
+        // Holds for a commit over several tables may take twice as long.
+        let most = (of(&counts.held) + of(&counts.held_for_several)) * PRIORITY.as_nanos() / 1_000_000;
         if tells_time && of(&counts.held_ms) > most {
             let words = format!("{} commits were held for {} ms together", of(&counts.held), of(&counts.held_ms));
             self.violation.borrow_mut().get_or_insert(words);

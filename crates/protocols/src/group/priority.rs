@@ -49,6 +49,7 @@ struct State<K> {
 #[derive(Debug)]
 struct Held<K> {
     holder: K,
+    of_several: bool,
     from: Instant,
     until: Instant,
 }
@@ -59,6 +60,7 @@ struct Held<K> {
 pub struct Hold {
     number: u64,
     place: u64,
+    of_several: bool,
     until: Instant,
 }
 
@@ -67,6 +69,12 @@ impl Hold {
     #[must_use]
     pub fn until(&self) -> Instant {
         self.until
+    }
+
+    /// Whether it is for a change of several tables.
+    #[must_use]
+    pub fn is_of_several(&self) -> bool {
+        self.of_several
     }
 }
 
@@ -87,7 +95,8 @@ impl<K> Priority<K> {
         let mut state = self.lock();
         state.expire(now);
         let held = state.held.as_ref().filter(|held| waits(&held.holder))?;
-        let hold = Hold { number: state.number, place: state.told, until: held.until };
+        let Held { of_several, until, .. } = *held;
+        let hold = Hold { number: state.number, place: state.told, of_several, until };
         state.told += 1;
         Some(hold)
     }
@@ -132,10 +141,11 @@ impl<K> Priority<K> {
             }
             free.push((state, holder));
         }
-        let longest = if free.len() > 1 { longest + longest } else { longest };
+        let of_several = free.len() > 1;
+        let longest = if of_several { longest + longest } else { longest };
         let begins = !free.is_empty();
         for (mut state, holder) in free {
-            state.held = Some(Held { holder, from: now, until: now + longest });
+            state.held = Some(Held { holder, of_several, from: now, until: now + longest });
             state.number += 1;
         }
         begins
@@ -228,6 +238,7 @@ mod tests {
         assert!(Priority::lost_at([(&one, 8), (&three, 8)], at(1), HOLD));
         assert!(is_held(&one, 2) && is_held(&three, 2));
         assert!(is_held(&one, 3000) && !is_held(&two, 1500), "twice as long at several");
+        assert!(one.before(at(3000), |_| true).unwrap().is_of_several());
         assert!(one.landed(at(3), |holder| *holder == 8));
         assert!(is_held(&three, 3), "each ends by itself");
         assert!(!Priority::lost_at([(&one, 9)], at(4), HOLD), "it rests");

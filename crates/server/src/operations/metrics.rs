@@ -205,6 +205,7 @@ fn of_service(out: &mut String, counts: &Counts) {
         ),
         ("priorities_used", "Those of them in which it landed.", &counts.priorities_used),
         ("held", "Commits that waited for such a try.", &counts.held),
+        ("held_for_several", "Those of them that waited for one over several tables.", &counts.held_for_several),
         ("held_ms", "How long they waited, in milliseconds.", &counts.held_ms),
         ("versions", "Versions of tables written; several commits may share one.", &counts.versions),
     ] {
