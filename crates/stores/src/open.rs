@@ -164,9 +164,7 @@ pub(crate) fn parse(url: &str) -> Result<Url, OpenError> {
         }
         // The parser takes one slash for two, and a message would name a text that was not typed.
         scheme @ ("s3" | "az" | "gs") if !url.get(2..).is_some_and(|rest| rest.starts_with("://")) => {
-            // Without slashes it is not known what is a password.
-            let given = if url.contains('@') { format!("{scheme}:...") } else { url.to_owned() };
-            Err(wrong(&given, format!("two slashes follow {scheme}:, as in {scheme}://name/prefix")))
+            Err(wrong(url, format!("two slashes follow {scheme}:, as in {scheme}://name/prefix")))
         }
         _ => Ok(parsed),
     }
