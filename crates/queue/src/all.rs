@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::queue::{NotQueued, Queue, Seat};
 
 /// Tries to lead in all queues at once, before one leads in one after the other.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
 /// The role in each of these queues, or in none: then the number of one in which somebody leads.
 ///

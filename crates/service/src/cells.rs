@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glidepath_model::{Instant, Name};
-use glidepath_protocols::group::line;
+use glidepath_protocols::group::{Readers, line};
 use glidepath_queue::Queue;
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
 use crate::commit::priority::Priority;
-use crate::commit::{Readers, Request};
+use crate::commit::{Request, TOGETHER};
 use crate::error::ServiceError;
 use crate::names::Identifier;
 
@@ -39,7 +39,7 @@ impl Cell {
         Self {
             queue: Arc::new(Queue::new(MOST_WAITING)),
             priority: Priority::default(),
-            readers: Readers::default(),
+            readers: Readers::new(TOGETHER),
             known: Mutex::new(None),
             shared: Mutex::new(None),
         }

@@ -46,7 +46,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
-pub(crate) use ahead::{Readers, Request};
+pub(crate) use ahead::Request;
 use decide::committable;
 pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS};
 use priority::{Priority, overwrites};

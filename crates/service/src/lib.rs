@@ -37,7 +37,7 @@ use std::sync::atomic::AtomicUsize;
 
 use glidepath_env::Env;
 use glidepath_model::Span;
-use glidepath_protocols::group::{Committer, Grouped, Loads};
+use glidepath_protocols::group::{Committer, Grouped, Loads, Readers};
 use glidepath_table::Files;
 use glidepath_table::rebase::Lists;
 
@@ -120,7 +120,7 @@ pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
     pub(crate) cells: cells::Cells,
     pub(crate) lists: Lists,
     /// Commits over several tables that read their files before it is their turn. Nobody waits for them.
-    pub(crate) readers: commit::Readers,
+    pub(crate) readers: Readers,
     /// Bytes that were read for commits that wait.
     pub(crate) kept_ahead: Arc<AtomicUsize>,
     pub(crate) counts: Arc<Counts>,
@@ -139,7 +139,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             bodies,
             cells: cells::Cells::default(),
             lists: Lists::new(MOST_MANIFESTS),
-            readers: commit::Readers::default(),
+            readers: Readers::new(commit::TOGETHER),
             kept_ahead: Arc::default(),
             counts: Arc::default(),
         };

@@ -3,7 +3,7 @@
 //! One of those that wait commits for up to [`TOGETHER`] of them: it decides each as if those before it were committed,
 //! writes one table metadata file, and commits all to the catalog at once. An append that met another commit
 //! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
-//! another list. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
+//! another list; those that wait read meanwhile, as far as others lead. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
 //! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
 //! version; a server that was overtaken waits in line for its turn ([`line`]). A commit over several tables (`several`) leads
 //! at each of them. The steps are those of `glidepath_service`, with sizes instead of files.
@@ -20,7 +20,7 @@ use glidepath_model::{
     Changes, Edit, Instant, MetadataId, Name, Overlap, Refusal, Span, TableChange, TableId, TableState,
 };
 use glidepath_protocols::group::line::{self, Turns};
-use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority};
+use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority, Readers};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_queue::{Queue, Seat, Taken};
 use glidepath_sim::SimStore;
@@ -30,6 +30,9 @@ use super::{Served, outcome};
 
 /// The most commits in one version of a table.
 const TOGETHER: usize = 64;
+
+/// The longest wait for others that read, as the server's.
+const LONGEST: Span = Span::from_secs(1);
 
 /// How often a commit is tried that other servers overtake: the server's default.
 const ATTEMPTS: u32 = 30;
@@ -59,6 +62,8 @@ struct Request {
     kind: Kind,
     /// Whether it is not to be taken: it is one over several tables, and waits to lead.
     leads: bool,
+    /// How long it took to read the files of an append while others led, if it did.
+    reading: Option<Span>,
 }
 
 impl Request {
@@ -83,6 +88,7 @@ struct Cell<C: Grouped> {
     queue: Arc<Waiting<C>>,
     /// By process.
     priority: Priority<u32>,
+    readers: Readers,
     /// When another server was last seen to commit to it.
     shared: Kept<Option<Instant>>,
 }
@@ -109,7 +115,8 @@ impl<C: Grouped> Tables<C> {
     fn of(&self, table: TableId) -> Rc<Cell<C>> {
         let fresh = || {
             let queue = Arc::new(Queue::new(MOST_WAITING));
-            Rc::new(Cell { queue, priority: Priority::default(), shared: Kept::default() })
+            let readers = Readers::new(TOGETHER);
+            Rc::new(Cell { queue, priority: Priority::default(), readers, shared: Kept::default() })
         };
         Rc::clone(self.cells.borrow_mut().entry(table).or_insert_with(fresh))
     }
@@ -123,9 +130,11 @@ impl<C: Grouped> Tables<C> {
             let late = client.env.sleep_until(hold.until());
             cell.priority.over(hold, late).await;
         }
-        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, leads: false });
+        let mut seat = cell.queue.seat();
+        let reading = if seat.is_none() { self.read_meanwhile(client, &cell).await } else { None };
+        let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, leads: false, reading });
         let answer = loop {
-            let seat = cell.queue.seat();
+            let seat = seat.take().or_else(|| cell.queue.seat());
             let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
             if let Some(seat) = seat {
                 self.lead(client, (change.table, &cell), seat, &request).await;
@@ -138,6 +147,15 @@ impl<C: Grouped> Tables<C> {
         answer
     }
 
+    /// Reads the files of an append that must wait for others anyway.
+    async fn read_meanwhile(&self, client: &Served<C>, cell: &Cell<C>) -> Option<Span> {
+        let appends = client.kind == Kind::FastAppend;
+        let (_reader, begun) = (cell.readers.enter().filter(|_| appends)?, client.env.now());
+        // Else they are read when it is committed.
+        self.read(&client.tables, 1).await.ok()?;
+        Some(client.env.now().since(begun))
+    }
+
     /// Commits what waits until this one is answered.
     async fn lead(
         &self,
@@ -146,6 +164,9 @@ impl<C: Grouped> Tables<C> {
         seat: Seat<Rc<Request>, Answer<C>>,
         own: &Rc<Request>,
     ) {
+        if let Some(reading) = own.reading {
+            cell.readers.gather(client.env.sleep_until(client.env.now() + reading.min(LONGEST))).await;
+        }
         loop {
             // Those that come while it waits for its turn are committed with the others.
             let turn = Turns::at([(Name::numbered(table), own.overwrites())]);
@@ -187,7 +208,7 @@ impl<C: Grouped> Tables<C> {
                 Ok(mut states) => states.remove(0),
                 Err(cause) => return refuse_all::<C>(members, &cause),
             };
-            let Decided { verdicts, rebased } =
+            let Decided { verdicts, rebased, to_read } =
                 decide::<C>(state, &members, || MetadataId(client.env.draw(Purpose::Names)));
             if !fresh && verdicts.iter().any(Option::is_none) {
                 // A version that is out of date may refuse what the newest would not.
@@ -195,7 +216,7 @@ impl<C: Grouped> Tables<C> {
             }
             let fitting: Vec<&Changes> = verdicts.iter().flatten().collect();
             if !fitting.is_empty()
-                && let Err(cause) = self.make(&client.tables, 1, (rebased, rebased)).await
+                && let Err(cause) = self.make(&client.tables, 1, (rebased, to_read)).await
             {
                 return refuse_all::<C>(members, &cause);
             }
@@ -319,6 +340,8 @@ struct Decided {
     verdicts: Vec<Option<Changes>>,
     /// How many of those that fit were put on top of another commit.
     rebased: u64,
+    /// How many of these have files that were not read yet.
+    to_read: u64,
 }
 
 fn decide<C: Grouped>(
@@ -326,14 +349,15 @@ fn decide<C: Grouped>(
     members: &[Member<C>],
     mut metadata: impl FnMut() -> MetadataId,
 ) -> Decided {
-    let mut decided = Decided { verdicts: Vec::new(), rebased: 0 };
+    let mut decided = Decided { verdicts: Vec::new(), rebased: 0, to_read: 0 };
     for member in members {
-        let Request { changes, kind, .. } = &**member.request();
+        let Request { changes, kind, reading, .. } = &**member.request();
         let Some((changes, rebased)) = fit(changes, *kind, |_| Some(&state), &mut metadata) else {
             decided.verdicts.push(None);
             continue;
         };
         decided.rebased += rebased;
+        decided.to_read += if reading.is_some() { 0 } else { rebased };
         for change in changes.edits() {
             if let Edit::Advance(advance) = &change.edit {
                 state.version = state.version.next();

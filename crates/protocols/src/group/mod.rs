@@ -27,6 +27,7 @@ mod leader;
 pub mod line;
 mod loads;
 mod priority;
+mod readers;
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use leader::Work;
 pub use leader::{AlreadyLed, Leader};
 pub use loads::{Loader, Loads};
 pub use priority::{HOLD, Hold, Priority};
+pub use readers::{Reader, Readers};
 
 /// The maximum number of requests in one version.
 pub const MOST: usize = 512;

@@ -1,20 +1,17 @@
 //! Files of appends that are read before it is their turn: while others commit to the table, or for several at once.
 //!
-//! Those that were answered together come again together, and read while one of them commits alone. The next leader is the
-//! first that has read; it waits for those that still read, so that they commit together again. It waits no longer than it
-//! took to read its own files, and no longer than [`LONGEST`].
+//! The next leader waits for those that still read ([`Readers`]): no longer than it took to read its own files, and no longer
+//! than [`LONGEST`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Deref;
-use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_channel::oneshot;
-use futures_util::future::{FutureExt as _, Shared, join, select};
+use futures_util::future::join;
 use glidepath_env::Env;
 use glidepath_model::Span;
-use glidepath_protocols::group::Grouped;
+use glidepath_protocols::group::{Grouped, Readers};
 use glidepath_table::Files;
 use glidepath_table::rebase::{ReadAhead, read_ahead, read_parents};
 use iceberg::spec::TableMetadata;
@@ -71,56 +68,6 @@ impl Request {
     }
 }
 
-/// Those that read files for their commits to a table now.
-#[derive(Default)]
-pub(crate) struct Readers(Mutex<Reading>);
-
-#[derive(Default)]
-struct Reading {
-    /// So far.
-    number: u64,
-    now: BTreeMap<u64, Shared<oneshot::Receiver<()>>>,
-}
-
-/// One that reads, until this is dropped.
-struct Reader<'a> {
-    all: &'a Readers,
-    number: u64,
-    _end: oneshot::Sender<()>,
-}
-
-impl Drop for Reader<'_> {
-    fn drop(&mut self) {
-        self.all.locked().now.remove(&self.number);
-    }
-}
-
-impl Readers {
-    fn locked(&self) -> MutexGuard<'_, Reading> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Nothing if as many read already as are committed together: what more of them read would wait in memory.
-    fn enter(&self) -> Option<Reader<'_>> {
-        let mut reading = self.locked();
-        if reading.now.len() >= TOGETHER {
-            return None;
-        }
-        let (number, (end, ended)) = (reading.number, oneshot::channel());
-        reading.number += 1;
-        reading.now.insert(number, ended.shared());
-        Some(Reader { all: self, number, _end: end })
-    }
-
-    /// Waits until those that read now have ended.
-    async fn ended(&self) {
-        let now: Vec<_> = self.locked().now.values().cloned().collect();
-        for one in now {
-            let _ = one.await;
-        }
-    }
-}
-
 /// What was read, and counts as long as it is kept.
 struct Kept {
     read: ReadAhead,
@@ -158,8 +105,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Waits for others that read their files, before `own` leads.
     pub(super) async fn gather(&self, cell: &Cell, own: &Request) {
         if own.reading > Span::ZERO {
-            let late = pin!(self.env.sleep_until(self.env.now() + own.reading.min(LONGEST)));
-            select(late, pin!(cell.readers.ended())).await;
+            cell.readers.gather(self.env.sleep_until(self.env.now() + own.reading.min(LONGEST))).await;
         }
     }
 
@@ -180,32 +126,5 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let updates = some.iter().map(|request| request.updates.as_slice());
         let parents = read_parents(updates, on, self.settings.rebase, &self.files, &self.lists);
         join(parents, glidepath_env::together(TOGETHER, read)).await.1.into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn readers_are_known_until_they_end() {
-        let readers = Readers::default();
-        readers.ended().await;
-        let (first, second) = (readers.enter(), readers.enter());
-        assert!(readers.ended().now_or_never().is_none());
-        drop(first);
-        assert!(readers.ended().now_or_never().is_none());
-        drop(second);
-        assert!(readers.ended().now_or_never().is_some());
-        assert!(readers.locked().now.is_empty());
-    }
-
-    #[test]
-    fn as_many_read_as_are_committed_together() {
-        let readers = Readers::default();
-        let mut all: Vec<_> = (0..TOGETHER).map(|_| readers.enter()).collect();
-        assert!(all.iter().all(Option::is_some) && readers.enter().is_none());
-        all.pop();
-        assert!(readers.enter().is_some());
     }
 }

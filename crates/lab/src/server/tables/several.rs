@@ -54,7 +54,8 @@ impl<C: Grouped> Tables<C> {
             self.read(&client.tables, queues.len() as u64).await?;
             *has_read = true;
         }
-        let to_lead = || Rc::new(Request { changes: Changes::default(), kind: client.kind, leads: true });
+        let to_lead =
+            || Rc::new(Request { changes: Changes::default(), kind: client.kind, leads: true, reading: None });
         let refused = |_| Cause::words("too many wait at one of the tables");
         *led = lead_all(queues, to_lead).await.map_err(refused)?;
         Ok(())
