@@ -12,7 +12,7 @@ use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
-use glidepath_stores::{Options, open, with_small_scheme};
+use glidepath_stores::{Options, is_there, open, with_small_scheme};
 
 use crate::choice::{self, one_of};
 use crate::cost::agree;
@@ -46,13 +46,13 @@ pub(crate) struct Arguments {
     /// The layouts of a manifest chain
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "paged", value_parser = choice::layout())]
     layout: Vec<Layout>,
-    /// Whether a manifest chain has indices by type and by base object: on, off, or both
+    /// Whether a manifest chain has indices by type and by base object: on, off, or on,off
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     index: Vec<bool>,
     /// The operations
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "commit", value_parser = one_of(&Operation::ALL, Operation::name))]
     operation: Vec<Operation>,
-    /// The state before a read: warm (the process has read before), cold (it opens the catalog anew), or both
+    /// The state before a read: warm (the process has read before), cold (it opens the catalog anew), or warm,cold
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "warm,cold", value_parser = one_of(&Start::ALL, Start::name))]
     start: Vec<Start>,
     /// Entries in the catalog at the beginning
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// The number of clients at the same time: writers, or readers in operations that read
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16", value_parser = count::<u32>)]
     writers: Vec<u32>,
-    /// Whether the writers of a process share commits: on, off, or both
+    /// Whether the writers of a process share commits: on, off, or on,off
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     group: Vec<bool>,
     /// The length of each cell
@@ -117,6 +117,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(words) = profile.as_ref().and_then(|profile| of_another_store(profile, &arguments.store)) {
         complain(&words);
     }
+    // What is no store is told so first.
+    is_there(&arguments.store).map_err(not_opened)?;
     folder::check(&arguments.out, &arguments.label())?;
     let leftovers = Leftovers::before_opening(&arguments.store)?;
     let result = run_cells(arguments, &cells, profile.as_ref());

@@ -98,7 +98,10 @@ fn failure(error: ServedError) -> Failure {
 /// Runs the cells.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cells = arguments.cells()?;
-    folder::check(&arguments.out, &folder::label_of_store("bench-server", &arguments.url))?;
+    // What is no address is told so when it is used.
+    if [SIMULATED, RESPONDER].contains(&&*arguments.url) || arguments.url.starts_with("http://") {
+        folder::check(&arguments.out, &folder::label_of_store("bench-server", &arguments.url))?;
+    }
     if !arguments.processes.is_empty() && processor_of(&arguments.processes).is_none() {
         let words =
             format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);

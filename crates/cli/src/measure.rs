@@ -14,7 +14,7 @@ use glidepath_measure::{
 use glidepath_model::{ByteSize, Span};
 use glidepath_page::ReportPage;
 use glidepath_sim::Profile;
-use glidepath_stores::{Options, open};
+use glidepath_stores::{Options, is_there, open};
 
 use crate::cost::agree;
 use crate::failure::{Failure, not_opened};
@@ -98,6 +98,11 @@ impl Measure {
     fn run(&self) -> Result<(), Failure> {
         let url = self.store.as_deref().unwrap_or_default();
         let plan = self.plan()?;
+        // What is no store is told so first.
+        match url.strip_prefix("sim:") {
+            Some(name) => drop(Shelf::Providers.find(name)?),
+            None => drop(is_there(url).map_err(not_opened)?),
+        }
         folder::check(&self.out, &folder::label_of_store("measure", url))?;
         let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
         let result = self.measure_url(url, &plan);

@@ -202,7 +202,11 @@ where
     if is_within { Ok(found) } else { Err(allowed()) }
 }
 
-fn time(unit: &'static str, least: &'static str, most: &'static str) -> impl Fn(&str) -> Result<Span, String> + Clone {
+pub(crate) fn time(
+    unit: &'static str,
+    least: &'static str,
+    most: &'static str,
+) -> impl Fn(&str) -> Result<Span, String> + Clone {
     move |text| within(text, unit, [least, most])
 }
 

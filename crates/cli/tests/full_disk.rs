@@ -57,7 +57,9 @@ fn transactions_fill_up(disk: &SmallDisk) {
         let url = format!("kv+file://{}", cells.display());
         glidepath(disk.path().parent().unwrap(), &format!("txn {}", arguments.replace("STORE", &url)))
     };
-    for arguments in ["create STORE", "migrate STORE --table one", "migrate STORE --table two"] {
+    for arguments in
+        ["create STORE", "migrate STORE --encoding tickets --table one", "migrate STORE --encoding tickets --table two"]
+    {
         output(run(arguments));
     }
     let filler = disk.fill();
@@ -69,7 +71,8 @@ fn transactions_fill_up(disk: &SmallDisk) {
     };
     is_ours(&refused(run("migrate STORE --encoding original"), 1));
     // The map is written, until not even that has room: nobody knows then.
-    let migrations = (0..200).map(|number| run(&format!("migrate STORE --table {}", ["one", "two"][number % 2])));
+    let migrations =
+        (0..200).map(|number| run(&format!("migrate STORE --encoding tickets --table {}", ["one", "two"][number % 2])));
     let failed = migrations.into_iter().find(|ended| !ended.status.success()).unwrap();
     let error = refused(failed, 7);
     is_ours(&error);

@@ -51,7 +51,7 @@ fn lives(place: &Place, name: &str) {
     fails("create", "--encoding original", 4, "`glidepath txn migrate`");
     fails("create", "--quantum 100 --rows 10", 4, "encoded as tickets 25000000 16, not as tickets 100 10");
     fails("create", &format!("--encoding original --table {name}_tickets"), 4, "not as original");
-    fails("migrate", &format!("--table {name}_timestamps"), 2, "belongs to the program itself");
+    fails("migrate", &format!("--encoding tickets --table {name}_timestamps"), 2, "belongs to the program itself");
     fails("get", "1", 2, "no timestamp was");
     assert_eq!(run("begin", "--count 4"), "1\n2\n3\n4\n");
 
@@ -175,6 +175,8 @@ fn mistakes_are_named() {
         ("get STORE x", "a timestamp is a whole number from 1"),
         ("get STORE", "<START>"),
         ("scan STORE --limit 0", "a whole number from 1"),
+        ("migrate STORE", "--encoding original, tickets or staged"),
+        ("bench STORE --rows 3", "3 does not divide 25000000"),
         ("settle STORE 1 --grace 10", "a number and a unit"),
     ] {
         place.fails(arguments, 2, words);
@@ -182,8 +184,8 @@ fn mistakes_are_named() {
     assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0, "a mistake left something behind");
     place.does("create STORE");
     place.fails("scan STORE --from 5 --to 4", 2, "--from 5 is behind --to 4");
-    place.fails("migrate STORE --rows 1 --quantum 10", 1, "is encoded as \"tickets 25000000 16\"");
-    place.does("migrate STORE --rows 1 --quantum 10 --table narrow");
+    place.fails("migrate STORE --encoding tickets --rows 1 --quantum 10", 1, "is encoded as \"tickets 25000000 16\"");
+    place.does("migrate STORE --encoding tickets --rows 1 --quantum 10 --table narrow");
 }
 
 #[test]
@@ -195,7 +197,11 @@ fn a_table_belongs_to_one_service() {
         place.fails(&format!("create STORE --service b --table {table}"), 2, "belongs to the program itself");
     }
     place.does("create STORE --service b");
-    place.fails("migrate STORE --service b --table main_tickets", 2, "belongs to the service \"main\"");
+    place.fails(
+        "migrate STORE --encoding tickets --service b --table main_tickets",
+        2,
+        "belongs to the service \"main\"",
+    );
     // Advice is for the service that was asked.
     place.fails("get STORE 1 --service b", 2, "`glidepath txn begin STORE --service b` gives out one");
 }

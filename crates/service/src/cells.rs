@@ -1,14 +1,14 @@
 //! What a service keeps about each table with commits: their queue, and the newest version that it knows.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use glidepath_model::{Instant, Name};
 use glidepath_protocols::group::{Readers, line};
 use glidepath_queue::Queue;
 use iceberg::spec::TableMetadata;
 
-use crate::bodies::Loaded;
+use crate::bodies::{Body, Loaded};
 use crate::commit::priority::Priority;
 use crate::commit::{Request, TOGETHER};
 use crate::error::ServiceError;
@@ -28,8 +28,9 @@ pub(crate) struct Cell {
     pub(crate) queue: Arc<Queue<Arc<Request>, Answer>>,
     pub(crate) priority: Priority,
     pub(crate) readers: Readers,
-    /// The table after the last commit of this service; other servers may have moved it since.
-    known: Mutex<Option<Loaded<TableMetadata>>>,
+    /// The table after the last commit of this service; other servers may have moved it since. It is kept where all metadata is,
+    /// which counts its bytes.
+    known: Mutex<Weak<Body<TableMetadata>>>,
     /// When another server was last seen to commit to it.
     shared: Mutex<Option<Instant>>,
 }
@@ -40,13 +41,13 @@ impl Cell {
             queue: Arc::new(Queue::new(MOST_WAITING)),
             priority: Priority::default(),
             readers: Readers::new(TOGETHER),
-            known: Mutex::new(None),
+            known: Mutex::default(),
             shared: Mutex::new(None),
         }
     }
 
     pub(crate) fn known(&self) -> Option<Loaded<TableMetadata>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     /// Another server committed to it.
@@ -59,8 +60,8 @@ impl Cell {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|seen| now < seen + line::SHARED)
     }
 
-    pub(crate) fn learn(&self, known: Option<Loaded<TableMetadata>>) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    pub(crate) fn learn(&self, known: Option<&Loaded<TableMetadata>>) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known.map(Arc::downgrade).unwrap_or_default();
     }
 }
 

@@ -334,7 +334,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         let current = Arc::clone(&next.body);
         self.bodies.tables.put(Arc::clone(&current));
-        cell.learn(Some(Arc::clone(&current)));
+        cell.learn(Some(&current));
         Counts::add(&self.counts.versions, 1);
         // Step 8.
         for (member, verdict) in members.drain(..).zip(verdicts) {

@@ -104,6 +104,25 @@ async fn loaded(server: &Tested, name: &str) -> Loaded<TableMetadata> {
     server.load_table(&table(name)).await.unwrap()
 }
 
+/// Else as many tables as commit would be in memory, however large they are.
+#[tokio::test]
+async fn what_is_known_of_idle_tables_counts_as_metadata_in_memory() {
+    let server = with(&World::new().await, &["t"]).await;
+    server.commit_table(&table("t"), set("a", None)).await.unwrap();
+    let cell = server.inner.cells.of(&table("t").catalog_name().unwrap());
+    let known = cell.known().unwrap();
+    let large = vec![b' '; server.inner.settings.cache_bytes as usize / 4];
+    server.inner.bodies.tables.put(Arc::new(Body {
+        location: "elsewhere".to_owned(),
+        metadata: known.metadata.clone(),
+        json: large.into(),
+        written: false,
+    }));
+    drop(known);
+    assert!(cell.known().is_none());
+    server.commit_table(&table("t"), set("b", None)).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_key_of_another_commit_acknowledges_nothing() {
     let world = World::new().await;

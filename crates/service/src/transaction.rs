@@ -248,7 +248,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn landed(&self, written: Vec<Written<'_>>) {
         for Written { part, fitting, next, .. } in &written {
             self.inner.bodies.tables.put(Arc::clone(&next.body));
-            self.inner.cells.of(&part.name).learn(Some(Arc::clone(&next.body)));
+            self.inner.cells.of(&part.name).learn(Some(&next.body));
             fitting.count(&self.inner.counts);
             Counts::add(&self.inner.counts.versions, 1);
         }

@@ -10,6 +10,7 @@ use glidepath_protocols::registry::Protocol;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
+use crate::serve::time;
 use crate::whole::between;
 
 /// The seed of predictions.
@@ -34,10 +35,10 @@ pub(super) struct PredictionArguments {
     /// A file with the processor time of requests [default: as measured on the machine of docs/bench.md]
     #[arg(long, value_name = "FILE", requires = "profile")]
     costs: Option<PathBuf>,
-    /// Of the simulated server, as of `glidepath serve`: milliseconds that others' commits wait at most for the next try of
-    /// an overwrite that conflicted
-    #[arg(long, default_value_t = 1500, value_name = "MS", value_parser = between::<u32>(0, 60_000), requires = "profile")]
-    overwrite_priority: u32,
+    /// Of the simulated server, as of `glidepath serve`: how long others' commits wait at most for the next try of an
+    /// overwrite that conflicted; 0: not at all. A number without a unit is milliseconds
+    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("ms", "0ms", "60s"), requires = "profile")]
+    overwrite_priority: Span,
     /// Of simulated overwrites: how long each try works between the load of the table and its commit
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
     validation: Span,
@@ -61,7 +62,7 @@ impl PredictionArguments {
         Ok(Some(World {
             servers: self.servers,
             added_latency: self.added_latency,
-            priority: Span::from_millis(self.overwrite_priority.into()),
+            priority: self.overwrite_priority,
             validation: self.validation,
             pause: self.pause,
             threads,

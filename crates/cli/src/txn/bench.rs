@@ -58,7 +58,10 @@ pub(super) struct Bench {
 fn rows(text: &str) -> Result<u64, String> {
     let rows = whole::from_one::<u64>(text)?;
     let partitioning = Partitioning { rows, ..Partitioning::default() };
-    Tickets::new(partitioning).map(|_| rows).map_err(|error| error.to_string())
+    let quantum = partitioning.quantum;
+    let words =
+        || format!("{rows} does not divide {quantum}; allowed are its divisors, such as 1, 2, 4, 5, 8, 10 and 16");
+    Tickets::new(partitioning).map(|_| rows).map_err(|_| words())
 }
 
 impl Bench {
@@ -71,10 +74,12 @@ impl Bench {
                 format!("--entries {}: give at least {LEAST_ENTRIES}: fewer are not yet where they stay", self.entries);
             return Err(Failure::Mistake(words));
         }
-        folder::check(&self.out, &folder::label_of_store("txn bench", &self.store))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
-        let stop = on_interrupt_that_leaves(self.leaves()?)?;
+        // What is no store is told so first.
+        let leaves = self.leaves()?;
+        folder::check(&self.out, &folder::label_of_store("txn bench", &self.store))?;
+        let stop = on_interrupt_that_leaves(leaves)?;
         let lines = match glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))? {
             None => {
                 let store = runtime.block_on(glidepath_kv::open(&self.store)).map_err(|error| place::open(&error))?;

@@ -26,6 +26,10 @@ pub(super) struct Migrate {
 
 impl Migrate {
     pub(super) fn run(&self) -> Result<(), Failure> {
+        if !self.encoded.is_given() {
+            let words = "say in which encoding: --encoding original, tickets or staged; `glidepath txn describe` shows those in use";
+            return Err(Failure::Mistake(words.to_owned()));
+        }
         let (table, encoding) = self.encoded.of(&self.common.service)?;
         let site = Site::of(&self.common)?;
         let installed = site.wait(site.service.install(table.clone(), encoding));

@@ -23,9 +23,9 @@ const MOST_ROWS: u64 = 65_536;
 /// How a table is encoded.
 #[derive(Args, Debug)]
 pub(super) struct Encoded {
-    /// How transactions are written: see docs/transactions.md
-    #[arg(long, value_enum, default_value_t)]
-    encoding: Kind,
+    /// How transactions are written: see docs/transactions.md [default of `create`: tickets; `migrate` needs it]
+    #[arg(long, value_enum)]
+    encoding: Option<Kind>,
     /// Timestamps of a partition of tickets: a multiple of --rows
     #[arg(long, value_name = "TIMESTAMPS", default_value_t = Partitioning::default().quantum)]
     quantum: u64,
@@ -50,11 +50,16 @@ pub(super) enum Kind {
 }
 
 impl Encoded {
+    /// Whether it says which encoding.
+    pub(super) fn is_given(&self) -> bool {
+        self.encoding.is_some()
+    }
+
     /// The table and its encoding.
     pub(super) fn of(&self, service: &str) -> Result<(Table, Encoding), Failure> {
         let partitioning = Partitioning { quantum: self.quantum, rows: self.rows };
         let mistake = |error: glidepath_txn::PartitioningError| Failure::Mistake(error.to_string());
-        let encoding = match self.encoding {
+        let encoding = match self.encoding.unwrap_or_default() {
             Kind::Original if partitioning != Partitioning::default() => {
                 let words = "--quantum and --rows are of tickets and staged: the original encoding has a row for each transaction";
                 return Err(Failure::Mistake(words.to_owned()));
