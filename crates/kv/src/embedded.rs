@@ -8,7 +8,6 @@
 
 mod folder;
 mod keys;
-mod pace;
 mod read;
 mod tables;
 mod writer;
@@ -93,7 +92,7 @@ impl Embedded {
         let tables = folder::of_library(&path, "opening the tables", open)?;
         let (tables, broken) = (Arc::new(tables), Arc::new(OnceLock::new()));
         let (sender, requests) = mpsc::channel(options.most_waiting.max(1));
-        let writer = Writer { tables: Arc::clone(&tables), broken: Arc::clone(&broken), commit, pace: writer::pace() };
+        let writer = Writer { tables: Arc::clone(&tables), broken: Arc::clone(&broken), commit };
         let thread = thread::Builder::new().name("glidepath-cells".to_owned()).spawn(move || writer.run(requests));
         let step = "starting the writer thread";
         let thread = thread.map_err(|error| OpenError::Files { folder: path, step, error })?;

@@ -2,7 +2,7 @@
 //! that hold as one batch with one fsync. Only then does anybody see them, or hear of them.
 //!
 //! 1. A request waits in a bounded queue. From there on it is the thread's: dropping its future changes nothing.
-//! 2. The thread takes what waits, for a moment until it is as much as in the last batch (`pace`), and checks each condition against the cells, and against what it has accepted in the same batch.
+//! 2. The thread takes what waits, and checks each condition against the cells, and against what it has accepted in the same batch.
 //! 3. A write that is lost to cells that are durable is told so at once. One that was checked against an accepted write
 //!    waits as that does: its answer says that those values are there.
 //! 4. The library writes the batch to its journal, syncs that, and only then puts the cells where reads find them. So
@@ -17,14 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fjall::{Keyspace, OwnedWriteBatch as WriteBatch, PersistMode, Slice};
 use glidepath_env::{Cause, ConditionError, Denial, WriteError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::keys;
-use super::pace::Pace;
 use super::tables::Tables;
 
 /// Requests of one batch, at most. More only add to what each of them waits.
@@ -72,17 +71,6 @@ pub(super) struct Writer {
     pub(super) tables: Arc<Tables>,
     pub(super) broken: Broken,
     pub(super) commit: Commit,
-    pub(super) pace: Pace,
-}
-
-/// Before the first batch.
-pub(super) fn pace() -> Pace {
-    Pace::from(now())
-}
-
-#[expect(clippy::disallowed_methods, reason = "live code; decides only how many requests share a sync")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// What the writes of a batch that is not durable yet have put where.
@@ -113,19 +101,11 @@ impl Writer {
             let mut bytes = request.bytes();
             taken.push(request);
             while taken.len() < MOST_REQUESTS && bytes < MOST_BYTES {
-                match requests.try_recv() {
-                    Ok(request) => {
-                        bytes += request.bytes();
-                        taken.push(request);
-                    }
-                    Err(_) if self.pace.waits(taken.len(), now) => thread::yield_now(),
-                    Err(_) => break,
-                }
+                let Ok(request) = requests.try_recv() else { break };
+                bytes += request.bytes();
+                taken.push(request);
             }
-            let (requests, begun) = (taken.len(), now());
             self.batch(&mut taken);
-            let ended = now();
-            self.pace.ended(requests, ended.duration_since(begun), ended);
         }
     }
 
