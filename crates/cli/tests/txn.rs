@@ -188,6 +188,16 @@ fn mistakes_are_named() {
     place.does("migrate STORE --encoding tickets --rows 1 --quantum 10 --table narrow");
 }
 
+/// Who follows the advice of the other message removes good results.
+#[test]
+fn what_is_no_store_is_told_so_before_the_folder_for_results() {
+    let place = Place::embedded();
+    std::fs::write(place.folder.path().join("made-by.txt"), "glidepath measure memory:\n").unwrap();
+    let out = place.folder.path().display();
+    place.fails(&format!("bench /tmp/x --out {out}"), 2, "no scheme");
+    place.fails(&format!("bench STORE --out {out}"), 2, "holds the results of `glidepath measure memory:`");
+}
+
 #[test]
 fn a_table_belongs_to_one_service() {
     let place = Place::embedded();

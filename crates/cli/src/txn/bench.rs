@@ -76,16 +76,17 @@ impl Bench {
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
+        let stop = on_interrupt_that_leaves(self.leaves()?)?;
         // What is no store is told so first.
-        let leaves = self.leaves()?;
-        folder::check(&self.out, &folder::label_of_store("txn bench", &self.store))?;
-        let stop = on_interrupt_that_leaves(leaves)?;
+        let may_write = || folder::check(&self.out, &folder::label_of_store("txn bench", &self.store));
         let lines = match glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))? {
             None => {
                 let store = runtime.block_on(glidepath_kv::open(&self.store)).map_err(|error| place::open(&error))?;
+                may_write()?;
                 self.measure(&store, None, stop)
             }
             Some(folder) => {
+                may_write()?;
                 let own = OwnFolder::within(&folder)?;
                 let store = Embedded::open(&own.path.join("cells"), &EmbeddedOptions::default());
                 let store = store.map_err(|error| place::open(&OpenUrlError::Folder(error)))?;
