@@ -31,6 +31,8 @@ mod origin;
 mod output;
 mod progress;
 mod providers;
+#[cfg(feature = "serve")]
+mod quantity;
 mod reproduce;
 #[cfg(feature = "serve")]
 mod serve;

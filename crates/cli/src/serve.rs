@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 #[cfg(unix)]
 use std::task::Poll;
 use std::time::Duration;
 
 use clap::Args;
-use glidepath_model::{ByteSize, ParseQuantityError, Span};
+use glidepath_model::{ByteSize, Span};
 use glidepath_protocols::registry::Protocol;
 use glidepath_server::{
     Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
@@ -22,6 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::choice::one_of;
 use crate::failure::{Failure, not_built};
+use crate::quantity::{size, time};
 use crate::whole::between;
 
 /// Serve a catalog to clients of Iceberg REST and of Lance namespaces
@@ -187,35 +187,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
          free) to 65535"
             .to_owned()
     })
-}
-
-/// A quantity within these ends, which are written as on the command line; a number alone is of this unit.
-fn within<T>(text: &str, unit: &str, [least, most]: [&'static str; 2]) -> Result<T, String>
-where
-    T: FromStr<Err = ParseQuantityError> + PartialOrd,
-{
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let text = if is_number { format!("{text}{unit}") } else { text.to_owned() };
-    let allowed = || format!("allowed: {least} to {most}; a number without a unit is {unit}");
-    let found: T = text.parse().map_err(|error: ParseQuantityError| format!("{error}; {}", allowed()))?;
-    let is_within = least.parse().is_ok_and(|least| found >= least) && most.parse().is_ok_and(|most| found <= most);
-    if is_within { Ok(found) } else { Err(allowed()) }
-}
-
-pub(crate) fn time(
-    unit: &'static str,
-    least: &'static str,
-    most: &'static str,
-) -> impl Fn(&str) -> Result<Span, String> + Clone {
-    move |text| within(text, unit, [least, most])
-}
-
-fn size(
-    unit: &'static str,
-    least: &'static str,
-    most: &'static str,
-) -> impl Fn(&str) -> Result<ByteSize, String> + Clone {
-    move |text| within(text, unit, [least, most])
 }
 
 fn duration(span: Span) -> Duration {

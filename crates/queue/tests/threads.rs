@@ -26,8 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
-use queue::{Left, NotQueued, Queue, Seat, Slot, Taken, Ticket};
+use queue::{Left, NotQueued, Queue, Role, Seat, Slot, Taken, Ticket, Turn};
 use shuttle::future::block_on;
+use shuttle::sync::Mutex;
 use shuttle::thread;
 
 type Asked = Queue<u64, u64>;
@@ -251,10 +252,10 @@ fn breaks(world: impl Fn() + Send + Sync + Clone + 'static) -> bool {
 
 /// An earlier defect of the queue: whether there is a leader is read before the lock is taken to enqueue.
 fn enqueue_wrongly(queue: &Arc<Asked>, request: u64) -> Result<Waiting, NotQueued> {
-    if !queue.locked().led {
+    if queue.is_free() {
         return Err(NotQueued::NoLeader);
     }
-    let slot = Slot::new(request);
+    let slot = Slot::new(request, queue.arrive(), false);
     let leader = {
         let mut state = queue.locked();
         state.waiting.push_back(Arc::clone(&slot));
@@ -341,28 +342,19 @@ impl Tables {
     /// Commits at one table, also for others that wait there.
     fn alone(&self, table: usize) {
         let queue = &self.queues[table];
-        loop {
-            let seat = queue.seat();
-            let Ok(ticket) = queue.enqueue(1) else { continue };
-            if let Some(seat) = seat {
-                self.begin(table);
-                seat.take_while(9, |request| *request != TO_LEAD).into_iter().for_each(|taken| taken.answer(answer(1)));
-                self.end(table);
-                seat.hand_over();
-            }
-            if wait(ticket, 1, false) == Told::Answered {
-                return;
-            }
+        let mut ticket = queue.join(1, queue.arrive()).unwrap();
+        while let Turn::Lead(seat) = block_on(ticket.turn()) {
+            self.begin(table);
+            seat.take_if(9, |request| *request != TO_LEAD).into_iter().for_each(|taken| taken.answer(answer(1)));
+            self.end(table);
+            seat.hand_over();
         }
     }
 
     /// Leads at several.
     fn over(&self, tables: &[usize]) {
-        let queues: Vec<_> = tables.iter().map(|table| Arc::clone(&self.queues[*table])).collect();
-        let seats = match all::lead_at_once(&queues) {
-            Ok(seats) => seats,
-            Err(_) => block_on(all::lead_all(&queues, || TO_LEAD)).unwrap(),
-        };
+        let several = all::Several::of(tables.iter().map(|table| Arc::clone(&self.queues[*table])));
+        let seats = several.at_once().unwrap_or_else(|| block_on(several.lead(|| TO_LEAD)).unwrap());
         tables.iter().for_each(|table| self.begin(*table));
         thread::yield_now();
         tables.iter().for_each(|table| self.end(*table));
@@ -391,4 +383,54 @@ fn who_leads_at_several_tables_stops_nobody() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(tables.queues.iter().all(|queue| queue.waiting() == 0));
     });
+}
+
+/// Leads in its turn, and notes which it was.
+fn lead_in_turn(mut ticket: Waiting, which: u64, led: &Mutex<Vec<u64>>, hand_over: fn(&Arc<Asked>, Seat<u64, u64>)) {
+    let queue = ticket.queue.clone().unwrap();
+    let Turn::Lead(seat) = block_on(ticket.turn()) else { panic!("nobody answers") };
+    led.lock().unwrap().push(which);
+    drop(ticket);
+    hand_over(&queue, seat);
+}
+
+/// Two wait, and one comes twice while they lead.
+fn in_order(hand_over: fn(&Arc<Asked>, Seat<u64, u64>)) {
+    let (queue, led) = (Arc::new(Asked::new(9)), Arc::new(Mutex::default()));
+    let seat = queue.seat().unwrap();
+    let join = |queue: &Arc<Asked>| queue.join(TO_LEAD, queue.arrive()).unwrap();
+    let waiting = [1, 2].map(|which| {
+        let (ticket, led) = (join(&queue), Arc::clone(&led));
+        thread::spawn(move || lead_in_turn(ticket, which, &led, hand_over))
+    });
+    let newcomer = {
+        let (queue, led) = (Arc::clone(&queue), Arc::clone(&led));
+        thread::spawn(move || [3, 4].map(|which| lead_in_turn(join(&queue), which, &led, hand_over)))
+    };
+    hand_over(&queue, seat);
+    waiting.into_iter().for_each(|thread| thread.join().unwrap());
+    newcomer.join().unwrap();
+    assert_eq!(*led.lock().unwrap(), [1, 2, 3, 4]);
+    assert!(queue.is_free() && queue.waiting() == 0);
+}
+
+/// An earlier defect of the queue: the role was free until the one that was called asked for it.
+fn hand_over_wrongly(queue: &Arc<Asked>, mut seat: Seat<u64, u64>) {
+    let next = queue.locked().waiting.front().cloned();
+    seat.handed_over = true;
+    queue.locked().role = Role::Free;
+    thread::yield_now();
+    let mut state = queue.locked();
+    if let (Role::Free, Some(next)) = (&state.role, next) {
+        state.role = Role::Called(Arc::clone(&next));
+        drop(state);
+        next.call();
+    }
+}
+
+/// Who waits is not overtaken by one that comes later; with the defect it is, or waits for ever.
+#[test]
+fn they_lead_in_the_order_in_which_they_came() {
+    assert!(!breaks(|| in_order(|_, seat| seat.hand_over())));
+    assert!(breaks(|| in_order(hand_over_wrongly)));
 }

@@ -33,7 +33,7 @@ use glidepath_env::{Backoff, Env, Exponential, JitterRange};
 use glidepath_model::{Action, Name, Refusal, Span};
 use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped, Hold};
-use glidepath_queue::{Left, NotQueued, Seat, Taken};
+use glidepath_queue::{Left, NotQueued, Seat, Taken, Turn};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 use iceberg::{TableRequirement, TableUpdate};
@@ -70,6 +70,17 @@ pub struct TableCommit {
 
 type Member = Taken<Arc<Request>, Answer>;
 
+/// Why a commit does not wait for its turn.
+pub(crate) fn not_queued(why: NotQueued) -> ServiceError {
+    let words = match why {
+        NotQueued::Full(waiting) => {
+            format!("{waiting} commits wait for one of the tables already; not done: try again later")
+        }
+        NotQueued::Closed | NotQueued::NoLeader => "the server is stopping; not done".to_owned(),
+    };
+    ServiceError::new(Kind::Unavailable, words)
+}
+
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Commits to a table.
     ///
@@ -102,36 +113,24 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         let cell = self.cells.of(name);
         self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
-        let mut seat = cell.queue.seat();
+        let arrival = cell.queue.arrive();
         let mut request = Request::of(commit);
-        if seat.is_none() {
+        if !cell.queue.is_free() {
             self.read_meanwhile((&cell, &cell.readers), &mut request).await;
         }
         let request = Arc::new(request);
+        let mut ticket = cell.queue.join(Arc::clone(&request), arrival).map_err(not_queued)?;
         loop {
-            let seat = seat.take().or_else(|| cell.queue.seat());
-            let ticket = match cell.queue.enqueue(Arc::clone(&request)) {
-                Ok(ticket) => ticket,
-                // The leader handed over between the two calls.
-                Err(NotQueued::NoLeader) => continue,
-                Err(NotQueued::Full(waiting)) => {
-                    let words = format!("{waiting} commits wait for this table already; not done: try again later");
-                    return Err(ServiceError::new(Kind::Unavailable, words));
-                }
-                Err(NotQueued::Closed) => {
-                    return Err(ServiceError::new(Kind::Unavailable, "the server is stopping; not done"));
-                }
-            };
-            if let Some(seat) = seat {
-                self.lead(table, name, &cell, seat, &request).await;
-            }
-            match ticket.await {
-                Ok(answer) => {
+            match ticket.turn().await {
+                Turn::Lead(seat) => self.lead(table, name, &cell, seat, &request).await,
+                Turn::Answer(Ok(answer)) => {
                     self.note_for_priority(&[(&*cell, &**request)], &answer);
                     return answer;
                 }
-                Err(Left::NotSent) => {}
-                Err(Left::Sent) => {
+                Turn::Answer(Err(Left::NotSent)) => {
+                    ticket = cell.queue.join(Arc::clone(&request), arrival).map_err(not_queued)?;
+                }
+                Turn::Answer(Err(Left::Sent)) => {
                     return Err(ServiceError::new(Kind::Unknown, "the task that committed for this request stopped"));
                 }
             }
@@ -183,7 +182,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         loop {
             // Those that come while it waits for its turn are committed with the others.
             let mut begun = self.begin(name, cell, own).await;
-            let mut members = seat.take_while(TOGETHER, |request| !request.leads());
+            let mut members = seat.take_if(TOGETHER, |request| !request.leads());
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
             while !members.is_empty() {
                 let later = repeats(&mut members);

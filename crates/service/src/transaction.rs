@@ -31,7 +31,7 @@ use crate::reading::no_table;
 use crate::tables::{created_told, exists, made, table_entry};
 use crate::{ConflictOn, Counts, Service, purge, sound};
 
-use lead::Lead;
+use lead::{Lead, Places};
 
 /// The most tables in one commit.
 const MOST_TABLES: usize = 1000;
@@ -100,14 +100,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let holds =
             of.iter().zip(&parts).filter_map(|(cell, part)| Some((&**cell, self.inner.hold(cell, &part.request)?)));
         self.inner.wait_out(holds.collect::<Vec<_>>()).await;
-        let mut led = lead::at_once(of.iter());
+        let places = lead::places(of.iter());
+        let mut led = places.at_once().unwrap_or_default();
         if led.is_empty() {
             self.read_meanwhile(&of, &mut parts).await;
         }
         let cells: Vec<_> = of.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
         let mut turns = Turns::at(lines);
-        let answer = self.commit_parts((&parts, &cells), key, &mut led, &mut turns).await;
+        let answer = self.commit_parts((&parts, &places), key, &mut led, &mut turns).await;
         self.inner.withdraw(turns).await;
         lead::hand_over(&mut led);
         self.inner.note_for_priority(&cells, &answer);
@@ -126,14 +127,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     async fn commit_parts(
         &self,
-        (parts, cells): (&[Part], &[(&Cell, &TableCommit)]),
+        (parts, places): (&[Part], &Places),
         key: Option<&Idempotency>,
         led: &mut Vec<Lead>,
         turns: &mut Turns,
     ) -> Result<(), ServiceError> {
         for attempt in 0..self.inner.settings.attempts.max(1) {
             if led.is_empty() {
-                *led = self.inner.lead_all(cells.iter().map(|(cell, _)| *cell)).await?;
+                *led = self.inner.lead_all(places).await?;
             }
             if self.attempt_all(parts, key, turns).await? {
                 return Ok(());

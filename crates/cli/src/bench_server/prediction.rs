@@ -10,7 +10,7 @@ use glidepath_protocols::registry::Protocol;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
-use crate::serve::time;
+use crate::quantity::time;
 use crate::whole::between;
 
 /// The seed of predictions.

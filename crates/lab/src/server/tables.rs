@@ -22,7 +22,7 @@ use glidepath_model::{
 use glidepath_protocols::group::line::{self, Turns};
 use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority, Readers};
 use glidepath_protocols::{Catalog, Outcome};
-use glidepath_queue::{Queue, Seat, Taken};
+use glidepath_queue::{Queue, Seat, Taken, Turn};
 use glidepath_sim::SimStore;
 use glidepath_workload::Kind;
 
@@ -130,17 +130,19 @@ impl<C: Grouped> Tables<C> {
             let late = client.env.sleep_until(hold.until());
             cell.priority.over(hold, late).await;
         }
-        let mut seat = cell.queue.seat();
-        let reading = if seat.is_none() { self.read_meanwhile(client, &cell).await } else { None };
+        let arrival = cell.queue.arrive();
+        let reading = if cell.queue.is_free() { None } else { self.read_meanwhile(client, &cell).await };
         let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, leads: false, reading });
+        let Ok(mut ticket) = cell.queue.join(Rc::clone(&request), arrival) else {
+            return Outcome::Refused(Denial::certain(Cause::words("too many wait at the table")));
+        };
         let answer = loop {
-            let seat = seat.take().or_else(|| cell.queue.seat());
-            let Ok(ticket) = cell.queue.enqueue(Rc::clone(&request)) else { continue };
-            if let Some(seat) = seat {
-                self.lead(client, (change.table, &cell), seat, &request).await;
-            }
-            if let Ok(answer) = ticket.await {
-                break answer;
+            match ticket.turn().await {
+                Turn::Lead(seat) => self.lead(client, (change.table, &cell), seat, &request).await,
+                Turn::Answer(Ok(answer)) => break answer,
+                Turn::Answer(Err(_)) => {
+                    break Outcome::Refused(Denial::certain(Cause::words("the leader stopped")));
+                }
             }
         };
         note_for_priority(&[cell], client, &answer);
@@ -149,8 +151,10 @@ impl<C: Grouped> Tables<C> {
 
     /// Reads the files of an append that must wait for others anyway.
     async fn read_meanwhile(&self, client: &Served<C>, cell: &Cell<C>) -> Option<Span> {
-        let appends = client.kind == Kind::FastAppend;
-        let (_reader, begun) = (cell.readers.enter().filter(|_| appends)?, client.env.now());
+        if client.kind != Kind::FastAppend {
+            return None;
+        }
+        let (_reader, begun) = (cell.readers.enter()?, client.env.now());
         // Else they are read when it is committed.
         self.read(&client.tables, 1).await.ok()?;
         Some(client.env.now().since(begun))
@@ -175,7 +179,7 @@ impl<C: Grouped> Tables<C> {
                 true => begun.loaded = in_turn(client, &mut begun.turn).await.ok().and_then(|mut states| states.pop()),
                 false => begun.known = client.newest_known(),
             }
-            let members = seat.take_while(TOGETHER, |request| !request.leads);
+            let members = seat.take_if(TOGETHER, |request| !request.leads);
             let last = members.is_empty() || members.iter().any(|member| Rc::ptr_eq(member.request(), own));
             if !members.is_empty() {
                 self.commit_together(client, (table, cell), members, &mut begun).await;

@@ -12,11 +12,14 @@ use glidepath_model::{Changes, MetadataId, Name, Refusal, Span, TableId};
 use glidepath_protocols::Outcome;
 use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped};
-use glidepath_queue::{Seat, lead_all, lead_at_once};
+use glidepath_queue::{Seat, Several};
 use glidepath_workload::Kind;
 
-use super::{ATTEMPTS, Answer, Cell, Request, Tables, Waiting, fit, in_turn, note_for_priority};
+use super::{ATTEMPTS, Answer, Cell, Request, Tables, fit, in_turn, note_for_priority};
 use crate::server::{Served, outcome};
+
+/// The places of a commit in the queues of its tables.
+type Places<C> = Several<Rc<Request>, Answer<C>>;
 
 impl<C: Grouped> Tables<C> {
     pub(super) async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
@@ -30,8 +33,8 @@ impl<C: Grouped> Tables<C> {
         }
         let lines = ids.iter().map(|id| (Name::numbered(*id), client.kind == Kind::ValidatedOverwrite));
         let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
-        let queues: Vec<_> = cells.iter().map(|cell| Arc::clone(&cell.queue)).collect();
-        let answer = self.commit_led(client, changes, (&ids, &queues), &mut led, &mut turns).await;
+        let places = Several::of(cells.iter().map(|cell| Arc::clone(&cell.queue)));
+        let answer = self.commit_led(client, changes, (&ids, &places), &mut led, &mut turns).await;
         turns.leave(&client.committer).await;
         led.into_iter().for_each(Seat::hand_over);
         note_for_priority(&cells, client, &answer);
@@ -42,22 +45,22 @@ impl<C: Grouped> Tables<C> {
     async fn lead_at_all(
         &self,
         client: &Served<C>,
-        queues: &[Arc<Waiting<C>>],
+        places: &Places<C>,
         led: &mut Vec<Seat<Rc<Request>, Answer<C>>>,
         has_read: &mut bool,
     ) -> Result<(), Cause> {
-        if let Ok(seats) = lead_at_once(queues) {
+        if let Some(seats) = places.at_once() {
             *led = seats;
             return Ok(());
         }
         if client.kind == Kind::FastAppend && !*has_read {
-            self.read(&client.tables, queues.len() as u64).await?;
+            self.read(&client.tables, places.queues().count() as u64).await?;
             *has_read = true;
         }
         let to_lead =
             || Rc::new(Request { changes: Changes::default(), kind: client.kind, leads: true, reading: None });
         let refused = |_| Cause::words("too many wait at one of the tables");
-        *led = lead_all(queues, to_lead).await.map_err(refused)?;
+        *led = places.lead(to_lead).await.map_err(refused)?;
         Ok(())
     }
 
@@ -65,7 +68,7 @@ impl<C: Grouped> Tables<C> {
         &self,
         client: &Served<C>,
         changes: &Changes,
-        (ids, queues): (&[TableId], &[Arc<Waiting<C>>]),
+        (ids, places): (&[TableId], &Places<C>),
         led: &mut Vec<Seat<Rc<Request>, Answer<C>>>,
         turns: &mut Turns,
     ) -> Answer<C> {
@@ -73,7 +76,7 @@ impl<C: Grouped> Tables<C> {
         let mut has_read = false;
         for attempt in 0..ATTEMPTS {
             if led.is_empty()
-                && let Err(refused) = self.lead_at_all(client, queues, led, &mut has_read).await
+                && let Err(refused) = self.lead_at_all(client, places, led, &mut has_read).await
             {
                 return Outcome::Refused(Denial::certain(refused));
             }
