@@ -89,7 +89,7 @@ class Servers:
         self.start("server", [
             options.program, "serve", f"file://{self.folder}/catalog", "--listen", "127.0.0.1:0",
             "--warehouse", f"s3://lake/tables?endpoint={self.storage}&region=us-east-1",
-            "--access", f"{self.folder}/access.toml", "--sts", self.storage, "--sts-duration", "900",
+            "--access", f"{self.folder}/access.toml", "--sts", self.storage, "--sts-duration", "900s",
             *(f"--client-setting={key}={value}" for key, value in settings.items()),
         ], SERVER)
         self.url = await_that("the server", lambda: re.search(r"on (http:\S+)", self.said("server.out"))[1])

@@ -62,8 +62,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     rebase_appends: bool,
     /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted (twice as long
-    /// for one over several tables); 0: not at all. A number without a unit is milliseconds
-    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("ms", "0ms", "60s"))]
+    /// for one over several tables); 0ms: not at all
+    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("0ms", "60s"))]
     overwrite_priority: Span,
     /// The latency to add to every request to the storage before it is sent, for experiments
     #[arg(long, value_name = "TIME", default_value = "0ms")]
@@ -95,7 +95,7 @@ struct CredentialArguments {
     #[arg(long, value_name = "REGION", requires = "sts")]
     sts_region: Option<String>,
     /// How long the credentials are valid
-    #[arg(long, default_value = "3600s", value_name = "TIME", value_parser = time("s", "900s", "43200s"), requires = "sts")]
+    #[arg(long, default_value = "3600s", value_name = "TIME", value_parser = time("900s", "43200s"), requires = "sts")]
     sts_duration: Span,
 }
 
@@ -131,19 +131,18 @@ struct SecurityArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitArguments {
-    /// The largest body of a request. A number without a unit is MiB
-    #[arg(long, default_value = "16MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024MiB"))]
+    /// The largest body of a request
+    #[arg(long, default_value = "16MiB", value_name = "SIZE", value_parser = size("1MiB", "1024MiB"))]
     most_body: ByteSize,
-    /// The most for the bodies of all requests at once; further ones are answered 503 before they have any effect. A number without a unit is
-    /// MiB
-    #[arg(long, default_value = "32MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024GiB"))]
+    /// The most for the bodies of all requests at once; further ones are answered 503 before they have any effect
+    #[arg(long, default_value = "32MiB", value_name = "SIZE", value_parser = size("1MiB", "1024GiB"))]
     all_bodies: ByteSize,
     /// The most for all answers that their clients have not read, without the metadata of tables and views; further reads are
-    /// answered 503. A number without a unit is MiB
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size("MiB", "1MiB", "1024GiB"))]
+    /// answered 503
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size("1MiB", "1024GiB"))]
     all_answers: ByteSize,
-    /// The most for the headers of a request. A number without a unit is KiB
-    #[arg(long, default_value = "32KiB", value_name = "SIZE", value_parser = size("KiB", "8KiB", "1024KiB"))]
+    /// The most for the headers of a request
+    #[arg(long, default_value = "32KiB", value_name = "SIZE", value_parser = size("8KiB", "1024KiB"))]
     most_headers: ByteSize,
     /// The most requests at once; further ones are answered 503 before they have any effect
     #[arg(long, default_value_t = 1024, value_name = "N", value_parser = between::<u32>(1, 1_000_000))]
@@ -152,10 +151,10 @@ struct LimitArguments {
     #[arg(long, default_value_t = 8192, value_name = "N", value_parser = between::<u32>(1, 1_000_000))]
     most_connections: u32,
     /// The time until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
-    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("1s", "3600s"))]
     request_timeout: Span,
     /// How long a connection may be silent between requests, or take nothing of its answers
-    #[arg(long, default_value = "75s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
+    #[arg(long, default_value = "75s", value_name = "TIME", value_parser = time("1s", "3600s"))]
     idle_timeout: Span,
 }
 
@@ -166,10 +165,10 @@ struct OperationArguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     operations_listen: Option<SocketAddr>,
     /// The time between "not ready" and the end of accepting, so that load balancers notice
-    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = time("s", "0s", "3600s"))]
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = time("0s", "3600s"))]
     drain_delay: Span,
     /// The time for the requests that have arrived then
-    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("s", "1s", "3600s"))]
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("1s", "3600s"))]
     drain_timeout: Span,
     /// How the log is written, to the standard error output
     #[arg(long, default_value = "text", value_parser = one_of(&LogFormat::ALL, LogFormat::name))]

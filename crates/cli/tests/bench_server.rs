@@ -147,10 +147,11 @@ fn what_a_server_is_given_wrong_is_explained() {
         ("--request-timeout x", "write a number and a unit"),
         ("--port 8181", "'--listen <ADDRESS:PORT>': allowed: ADDRESS:PORT"),
         ("--most-body 64MB", "for 1024 KiB write 1MiB; allowed: 1MiB to 1024MiB"),
-        ("--most-body 33", "--all-bodies 32MiB is less than --most-body 33MiB"),
-        ("--overwrite-priority 61s", "allowed: 0ms to 60s; a number without a unit is ms"),
+        ("--most-body 33MiB", "--all-bodies 32MiB is less than --most-body 33MiB"),
+        ("--overwrite-priority 61s", "allowed: 0ms to 60s"),
+        ("--idle-timeout 60", "write a number and a unit"),
         ("--most-requests 0", "a whole number from 1 to 1000000"),
-        ("--sts-duration 3600", "--sts <aws|URL>"),
+        ("--sts-duration 3600s", "--sts <aws|URL>"),
     ] {
         let error = refused(glidepath(folder.path(), &format!("serve {store} {arguments}")), 2);
         assert!(error.contains(words), "{arguments}: {error}");

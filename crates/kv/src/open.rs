@@ -75,12 +75,18 @@ pub enum AnyKv {
     Cassandra(Cassandra),
 }
 
-/// Opens the store that the URL names. The module says which URLs there are.
+/// Opens the store that the URL names. The module says which URLs there are. A server that does not answer is an error at once;
+/// later its requests are tried again for a while.
 ///
 /// # Errors
 /// [`OpenUrlError`]
 pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
     match open_without_requests(url)? {
+        #[cfg(feature = "postgres")]
+        Some(AnyKv::Postgres(store)) => match store.connect().await {
+            Ok(()) => Ok(AnyKv::Postgres(store)),
+            Err(why) => Err(OpenUrlError::Unusable { shown: shown(url), why: why.to_string() }),
+        },
         Some(store) => Ok(store),
         None => cassandra(url).await,
     }

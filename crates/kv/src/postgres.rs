@@ -96,6 +96,14 @@ impl Postgres {
         Ok(Self(Arc::new(Inner { connections, schema })))
     }
 
+    /// Connects to the server, as the first request would.
+    ///
+    /// # Errors
+    /// Where the server does not answer, or lets nobody in.
+    pub async fn connect(&self) -> Result<(), Cause> {
+        self.0.connections.connect().await.map_err(Cause::from_error)
+    }
+
     fn name(&self, table: &Table) -> String {
         statements::quoted(&self.0.schema, table)
     }

@@ -36,8 +36,8 @@ pub(super) struct PredictionArguments {
     #[arg(long, value_name = "FILE", requires = "profile")]
     costs: Option<PathBuf>,
     /// Of the simulated server, as of `glidepath serve`: how long others' commits wait at most for the next try of an
-    /// overwrite that conflicted; 0: not at all. A number without a unit is milliseconds
-    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("ms", "0ms", "60s"), requires = "profile")]
+    /// overwrite that conflicted; 0ms: not at all
+    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("0ms", "60s"), requires = "profile")]
     overwrite_priority: Span,
     /// Of simulated overwrites: how long each try works between the load of the table and its commit
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]

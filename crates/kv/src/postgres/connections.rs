@@ -99,6 +99,11 @@ impl Connections {
         self.within("connecting", connect).await
     }
 
+    pub(super) async fn connect(&self) -> Result<(), Reason> {
+        let Share(slot) = &self.share();
+        self.link(slot).await.map(drop)
+    }
+
     /// A connection with this statement prepared on it. Sends nothing that changes anything.
     async fn prepared(&self, slot: &Slot, sql: &str) -> Result<(Arc<Link>, Statement), Failure> {
         let link = self.link(slot).await.map_err(Failure::Before)?;
