@@ -178,7 +178,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         seat: Seat<Arc<Request>, Answer>,
         own: &Arc<Request>,
     ) {
-        self.gather(cell, own).await;
+        // Where as many wait as are committed together, it waits for no more.
+        if cell.queue.waiting() < TOGETHER {
+            self.gather(cell, own).await;
+        }
         loop {
             // Those that come while it waits for its turn are committed with the others.
             let mut begun = self.begin(name, cell, own).await;

@@ -103,11 +103,15 @@ impl Client {
 
     /// Sends a request that leaves a mark.
     pub(super) async fn ask_marked(&self, mark: &str, ask: &Ask, keyed: bool) {
-        self.book.borrow_mut().marked(mark, Told::Open, keyed);
-        self.say(|| format!("asks for {mark}"));
+        let made = match ask {
+            Ask::Create(new, _) => Some(new.identifier.dotted()),
+            _ => None,
+        };
+        let ended = self.book.borrow_mut().marks(mark, keyed, made.as_deref());
+        self.say(|| format!("asks for {mark}: {}", made.as_deref().unwrap_or("a change of properties")));
         let told = self.submit(ask, keyed).await;
         self.say(|| format!("is told of {mark}: {told:?}"));
-        self.book.borrow_mut().marked(mark, told, keyed);
+        self.book.borrow_mut().marked(mark, told, (made.as_deref(), ended));
     }
 
     pub(super) async fn read(&self, location: &str) -> Option<bytes::Bytes> {

@@ -404,7 +404,9 @@ impl History {
         for (mark, of) in &book.marks {
             let times = self.marks.get(mark).copied().unwrap_or(0);
             match of.told {
-                Told::Done if times == 0 => return Err(format!("{mark} was acknowledged, and was never done")),
+                Told::Done if times == 0 && !of.may_be_hidden => {
+                    return Err(format!("{mark} was acknowledged, and was never done"));
+                }
                 Told::Refused if times > 0 && of.keyed => {
                     return Err(format!("{mark} was answered with a conflict, and was done"));
                 }

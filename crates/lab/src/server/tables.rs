@@ -168,7 +168,8 @@ impl<C: Grouped> Tables<C> {
         seat: Seat<Rc<Request>, Answer<C>>,
         own: &Rc<Request>,
     ) {
-        if let Some(reading) = own.reading {
+        // Where as many wait as are committed together, it waits for no more.
+        if let Some(reading) = own.reading.filter(|_| cell.queue.waiting() < TOGETHER) {
             cell.readers.gather(client.env.sleep_until(client.env.now() + reading.min(LONGEST))).await;
         }
         loop {
