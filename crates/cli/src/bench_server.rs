@@ -121,7 +121,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         // The measurement is what it is; the namespaces have a name by which they are found.
         match measuring.remove() {
             Ok(()) => complain(
-                "The server removes the files of the tables in the background: leave it running for a minute or two.",
+                "The server removes the files that the tables refer to, in the background: leave it running for a minute or two. Metadata \
+                 files that have left the log of their table stay, and so do manifest lists in place of which appends got another.",
             ),
             Err(error) => {
                 complain(&format!("not everything was removed from the server; its namespaces are bench_...: {error}"));

@@ -10,9 +10,12 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::{Body, Loaded};
 use crate::commit::priority::Priority;
-use crate::commit::{Request, TOGETHER};
+use crate::commit::{NotDone, Request, TOGETHER};
 use crate::error::ServiceError;
 use crate::names::Identifier;
+
+/// What who commits tells the task that asked: the table afterwards.
+pub(crate) type Told = Result<Loaded<TableMetadata>, NotDone>;
 
 /// The answer to a commit: the table afterwards.
 pub(crate) type Answer = Result<Loaded<TableMetadata>, ServiceError>;
@@ -25,7 +28,7 @@ const MOST_IDLE: usize = 4096;
 
 /// Commits to one table of this service.
 pub(crate) struct Cell {
-    pub(crate) queue: Arc<Queue<Arc<Request>, Answer>>,
+    pub(crate) queue: Arc<Queue<Arc<Request>, Told>>,
     pub(crate) priority: Priority,
     pub(crate) readers: Readers,
     /// The table after the last commit of this service; other servers may have moved it since. It is kept where all metadata is,

@@ -39,7 +39,7 @@ use iceberg::spec::TableMetadata;
 use iceberg::{TableRequirement, TableUpdate};
 
 use crate::bodies::Loaded;
-use crate::cells::{Answer, Cell};
+use crate::cells::{Answer, Cell, Told};
 use crate::error::{Kind, ServiceError};
 use crate::keys::{Idempotency, is_key};
 use crate::mutant::{self, Mutant};
@@ -48,7 +48,7 @@ use crate::reading::no_table;
 use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
 pub(crate) use ahead::Request;
 use decide::committable;
-pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS};
+pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS, NotDone};
 use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
@@ -68,7 +68,7 @@ pub struct TableCommit {
     pub key: Option<Idempotency>,
 }
 
-type Member = Taken<Arc<Request>, Answer>;
+type Member = Taken<Arc<Request>, Told>;
 
 /// Why a commit does not wait for its turn.
 pub(crate) fn not_queued(why: NotQueued) -> ServiceError {
@@ -123,7 +123,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         loop {
             match ticket.turn().await {
                 Turn::Lead(seat) => self.lead(table, name, &cell, seat, &request).await,
-                Turn::Answer(Ok(answer)) => {
+                Turn::Answer(Ok(told)) => {
+                    let answer = match told {
+                        Ok(table) => Ok(table),
+                        Err(not_done) => self.unless_before(name, &request, not_done).await,
+                    };
                     self.note_for_priority(&[(&*cell, &**request)], &answer);
                     return answer;
                 }
@@ -175,7 +179,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         table: &Identifier,
         name: &Name,
         cell: &Cell,
-        seat: Seat<Arc<Request>, Answer>,
+        seat: Seat<Arc<Request>, Told>,
         own: &Arc<Request>,
     ) {
         // Where as many wait as are committed together, it waits for no more.
@@ -244,7 +248,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 match self.in_turn(turn).await.map(|mut tables| tables.pop().flatten()) {
                     Ok(Some(current)) => (base, fresh) = (Some(current), true),
                     Ok(None) => {
-                        self.refuse_all(table, name, members).await;
+                        refuse_all(table, members);
                         return none();
                     }
                     Err(error) => return answer_all(members, &error),
@@ -270,7 +274,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
                 Attempt::Gone => {
                     cell.learn(None);
-                    self.refuse_all(table, name, members).await;
+                    refuse_all(table, members);
                     return none();
                 }
                 // What one of them does may make the metadata wrong as a whole: then each is tried by itself.
@@ -301,14 +305,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         // Step 2.
         let requests: Vec<_> = members.iter().map(|member| Arc::clone(member.request())).collect();
-        let Decided { draft, verdicts } = self.decide(name, on, &requests).await;
+        let Decided { draft, verdicts } = self.decide(on, &requests).await;
         if !fresh && verdicts.iter().any(Result::is_err) {
             return Attempt::Stale;
         }
         let Some(draft) = draft else {
             // Nothing to write: each is refused, or was done before.
             for (member, verdict) in members.drain(..).zip(verdicts) {
-                self.answer(name, member, verdict.map(|_| Arc::clone(on))).await;
+                member.answer(verdict.map(|_| Arc::clone(on)));
             }
             return Attempt::Done;
         };
@@ -330,7 +334,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             Settled::Replayed(at) => {
                 self.discard(&next).await;
-                return self.answer_replayed(name, at, members).await;
+                // Its request was done by an earlier delivery, or the key was another request's.
+                let cleaned = ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again");
+                members.remove(at).answer(Err(NotDone::Refused(cleaned)));
+                return Attempt::Stale;
             }
             Settled::Unknown(error) => return Attempt::Failed(error),
         }
@@ -343,30 +350,23 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if let Ok(kind) = &verdict {
                 kind.count(&self.counts);
             }
-            self.answer(name, member, verdict.map(|_| Arc::clone(&current))).await;
+            member.answer(verdict.map(|_| Arc::clone(&current)));
         }
         self.clean_log(&next).await;
         Attempt::Done
     }
 
-    /// Answers a member. What refuses a request that has a key may be what an earlier delivery of it did: then the answer is
-    /// what that noted.
-    async fn answer(&self, name: &Name, member: Member, answer: Answer) {
-        let key = member.request().key.clone();
-        let answer = match answer {
-            Err(error) if key.is_some() && !mutant::is(Mutant::RefusalTrusted) => {
-                self.unless_done(name, &key, error).await
-            }
-            answer => answer,
+    /// The answer to a commit that was not done, unless an earlier delivery of it was. What refuses a request that has a key may be what
+    /// that did: then the answer is what it noted.
+    async fn unless_before(&self, name: &Name, request: &Request, not_done: NotDone) -> Answer {
+        let error = match not_done {
+            NotDone::Failed(error) => return Err(error),
+            NotDone::Refused(error) => error,
+            NotDone::Elsewhere(error) => self.unless_elsewhere(name, request, error).await,
         };
-        member.answer(answer);
-    }
-
-    /// The table is not there.
-    async fn refuse_all(&self, table: &Identifier, name: &Name, members: Vec<Member>) {
-        for member in members {
-            let error = self.unless_elsewhere(name, member.request(), no_table(table)).await;
-            self.answer(name, member, Err(error)).await;
+        match request.key.is_some() && !mutant::is(Mutant::RefusalTrusted) {
+            true => self.unless_done(name, &request.key, error).await,
+            false => Err(error),
         }
     }
 
@@ -376,22 +376,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         self.done_before(name, &noted).await
     }
 
-    /// A member's key is there already: its request was done by an earlier delivery, or the key was another request's.
-    async fn answer_replayed(&self, name: &Name, at: usize, members: &mut Vec<Member>) -> Attempt {
-        let member = members.remove(at);
-        let key = member.request().key.clone();
-        let cleaned = ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again");
-        member.answer(self.unless_done(name, &key, cleaned).await);
-        Attempt::Stale
-    }
-
     /// Step 5, and 7 where its outcome is unknown.
     async fn move_pointer(
         &self,
         name: &Name,
         (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turns),
         requests: &[Arc<Request>],
-        verdicts: &[Result<Fitting, ServiceError>],
+        verdicts: &[Result<Fitting, NotDone>],
     ) -> Settled {
         let pointer = next.body.location.clone();
         let mut actions = vec![Action::SetPointer {
@@ -476,9 +467,16 @@ fn repeats(members: &mut Vec<Member>) -> Vec<Member> {
 }
 
 /// Answers all of them; nobody is left.
+/// The table is not there.
+fn refuse_all(table: &Identifier, members: Vec<Member>) {
+    for member in members {
+        member.answer(Err(NotDone::Elsewhere(no_table(table))));
+    }
+}
+
 fn answer_all(members: Vec<Member>, error: &ServiceError) -> Vec<Member> {
     for member in members {
-        member.answer(Err(error.clone()));
+        member.answer(Err(NotDone::Failed(error.clone())));
     }
     Vec::new()
 }

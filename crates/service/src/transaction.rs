@@ -108,9 +108,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let cells: Vec<_> = of.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
         let mut turns = Turns::at(lines);
-        let answer = self.commit_parts((&parts, &places), key, &mut led, &mut turns).await;
+        let mut answer = self.commit_parts((&parts, &places), key, &mut led, &mut turns).await;
         self.inner.withdraw(turns).await;
         lead::hand_over(&mut led);
+        // When nobody waits for it any more.
+        if let Err(error) = answer {
+            answer = self.unless_done(&parts, key, error).await;
+        }
         self.inner.note_for_priority(&cells, &answer);
         answer
     }
@@ -163,15 +167,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let tables = match self.inner.in_turn(turns).await {
             Ok(tables) => tables,
-            Err(error) => return self.unless_done(parts, key, error).await,
+            Err(error) => return Err(error),
         };
         let plans = parts.iter().zip(tables).map(|(part, table)| self.plan(part, table));
         let mut planned = Vec::new();
         for plan in glidepath_env::together(crate::AT_ONCE, plans).await {
             match plan {
                 Ok(Some(plan)) => planned.push(plan),
-                Ok(None) => return self.done_as_a_whole(parts).await,
-                Err(error) => return self.unless_done(parts, key, error).await,
+                Ok(None) => return self.done_as_a_whole(parts).await.map(|()| true),
+                Err(error) => return Err(error),
             }
         }
         let written = self.write_all(parts, planned).await?;
@@ -209,17 +213,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             Err(failure) => {
                 let moved = matches!(failure, CommitFailure::Refused(Refusal::PointerMoved { .. }));
-                match self.not_committed(failure, &written).await {
-                    // Another delivery may have come first since the plan was made.
-                    Err(error) => self.unless_done(parts, key, error).await,
-                    Ok(()) => {
-                        if moved {
-                            Counts::add(&self.inner.counts.overtaken, 1);
-                            self.inner.lost(turns).await;
-                        }
-                        Ok(false)
-                    }
+                self.not_committed(failure, &written).await?;
+                if moved {
+                    Counts::add(&self.inner.counts.overtaken, 1);
+                    self.inner.lost(turns).await;
                 }
+                Ok(false)
             }
         }
     }
@@ -269,13 +268,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         parts: &[Part],
         key: Option<&Idempotency>,
         error: ServiceError,
-    ) -> Result<bool, ServiceError> {
+    ) -> Result<(), ServiceError> {
         if error.kind.proof() == Proof::Unknown || error.kind == Kind::Unavailable {
             return Err(error);
         }
         let at = self.head().await?;
         if self.inner.replayed(&at, key).await?.is_some() && !mutant::is(Mutant::RefusalTrusted) {
-            return Ok(true);
+            return Ok(());
         }
         for Part { name, request: commit, .. } in parts {
             let now = self.inner.current(name).await?;
@@ -300,7 +299,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// A part of the commit is in its table. Then the other parts are in theirs, if it was this request that did it, and
     /// not one with a part of the same.
-    async fn done_as_a_whole(&self, parts: &[Part]) -> Result<bool, ServiceError> {
+    async fn done_as_a_whole(&self, parts: &[Part]) -> Result<(), ServiceError> {
         for Part { identifier, name, request: commit } in parts {
             let now = self.inner.current(name).await?;
             let shown = now.is_some_and(|now| {
@@ -316,7 +315,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         Counts::add(&self.inner.counts.replayed, 1);
-        Ok(true)
+        Ok(())
     }
 
     /// Whether it may be tried again.
@@ -359,7 +358,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// The next version of one table; `None` if the table has the snapshots of the commit already, or was created by it.
     async fn plan(
         &self,
-        Part { identifier, name, request }: &Part,
+        Part { identifier, request, .. }: &Part,
         current: Option<Loaded<TableMetadata>>,
     ) -> Result<Option<Planned>, ServiceError> {
         let creates = request.requirements.iter().any(|one| matches!(one, TableRequirement::NotExist));
@@ -377,9 +376,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             check(&request.requirements, Some(&current.metadata)).map_err(|misfit| self.counted(misfit.into()))?;
         }
         committable(&current)?;
-        let Decided { draft, verdicts } = self.inner.decide(name, &current, &[Arc::clone(request)]).await;
+        let Decided { draft, verdicts } = self.inner.decide(&current, &[Arc::clone(request)]).await;
         let fitting = verdicts.into_iter().next().unwrap_or(Ok(Fitting::Before));
-        let fitting = fitting.map_err(|error| self.counted(error))?;
+        let fitting = fitting.map_err(|not_done| self.counted(not_done.error()))?;
         Ok(draft.map(|draft| Planned { old: Some(current.location.clone()), draft, fitting }))
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
                 |[low, high]| format!(" ({} to {} with 95 % confidence)", self::rate(low), self::rate(high)),
             );
             format!(
-                "Knee: {rate} commits/s{interval}. Just below it, at {} offered per second, {} % of {deciding} {succeed} \
+                "Knee: {rate} commits/s{interval}. At the highest load that held, {} offered per second, {} % of {deciding} {succeed} \
                  (required: at least {threshold} %{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
                 share_percent(*success),

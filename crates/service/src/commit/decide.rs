@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use glidepath_env::Env;
-use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::commit::{Misfit, apply, check, has_its_refs};
 use glidepath_table::rebase::{NotRebased, ReadAhead, Recognized, Why, rebase_read, recognize};
@@ -25,7 +24,26 @@ pub(crate) struct Decided {
     /// What to write; `None` if nothing changes.
     pub(crate) draft: Option<Draft>,
     /// One for each commit.
-    pub(crate) verdicts: Vec<Result<Fitting, ServiceError>>,
+    pub(crate) verdicts: Vec<Result<Fitting, NotDone>>,
+}
+
+/// Why a commit was not done, by those who commit. The task that asked finds out whether an earlier delivery was, when nobody waits for it.
+#[derive(Clone, Debug)]
+pub(crate) enum NotDone {
+    /// It does not fit. An earlier delivery with its key may be why.
+    Refused(ServiceError),
+    /// Its table is not there, or another one has its name. The same; and its table may have another name.
+    Elsewhere(ServiceError),
+    /// It could not be done, or nobody knows.
+    Failed(ServiceError),
+}
+
+impl NotDone {
+    pub(crate) fn error(self) -> ServiceError {
+        match self {
+            Self::Refused(error) | Self::Elsewhere(error) | Self::Failed(error) => error,
+        }
+    }
 }
 
 /// A version to write.
@@ -70,7 +88,7 @@ impl Fitting {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides these commits, one after the other.
-    pub(crate) async fn decide(&self, name: &Name, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
+    pub(crate) async fn decide(&self, on: &Loaded<TableMetadata>, requests: &[Arc<Request>]) -> Decided {
         let mut draft: Option<Draft> = None;
         let mut verdicts = Vec::with_capacity(requests.len());
         let mut ahead = VecDeque::new();
@@ -82,7 +100,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             let read = request.ahead().or(read.as_ref());
             let now = draft.as_ref().map_or(&on.metadata, |draft| &draft.metadata);
             let file = draft.is_none().then_some(on.location.as_str());
-            match self.one(name, now, file, (&request.commit, read)).await {
+            if is_of_other(now, request) {
+                let error = check(&request.requirements, Some(now)).err().unwrap_or(Misfit::Missing).into();
+                verdicts.push(Err(NotDone::Elsewhere(error)));
+                continue;
+            }
+            match self.one(now, file, (&request.commit, read)).await {
                 Ok(One { next, fitting }) => {
                     verdicts.push(Ok(fitting));
                     if let Some(next) = next {
@@ -91,7 +114,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                     }
                 }
                 // Also if a file cannot be read: it may be one that only this commit names.
-                Err(error) => verdicts.push(Err(error)),
+                Err(error) => verdicts.push(Err(NotDone::Refused(error))),
             }
         }
         Decided { draft, verdicts }
@@ -100,16 +123,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Decides one.
     async fn one(
         &self,
-        name: &Name,
         now: &TableMetadata,
         file: Option<&str>,
         (commit, read): (&TableCommit, Option<&ReadAhead>),
     ) -> Result<One, ServiceError> {
         self.check_updates(now, &commit.updates)?;
-        if is_of_other(now, commit) {
-            let error = check(&commit.requirements, Some(now)).err().unwrap_or(Misfit::Missing).into();
-            return Err(self.unless_elsewhere(name, commit, error).await);
-        }
         let candidate = match recognize(&commit.requirements, &commit.updates, now, self.settings.rebase) {
             Recognized::AlreadyThere if mutant::is(Mutant::LandedIsConflict) => {
                 return Err(ServiceError::new(Kind::Conflict, "its branch has moved"));

@@ -274,7 +274,8 @@ async fn who_is_overtaken_all_the_time_gets_its_turn() {
             while ended.get() < 2 {
                 servers[0].commit_table(&table("t"), set(&format!("busy{commits}"), None)).await.unwrap();
                 commits += 1;
-                assert!(commits < 100, "{protocol:?}: {} of 2 ended", ended.get());
+                // 40 to 120 are usual: the others wait for moments that the clock tells, and this one does not.
+                assert!(commits < 1_000, "{protocol:?}: {} of 2 ended", ended.get());
             }
         };
         let several = async {

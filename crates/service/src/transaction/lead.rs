@@ -11,13 +11,13 @@ use glidepath_queue::{Seat, Several};
 use glidepath_table::Files;
 
 use crate::Inner;
-use crate::cells::{Answer, Cell};
+use crate::cells::{Cell, Told};
 use crate::commit::{Request, not_queued};
 use crate::error::ServiceError;
 use crate::mutant::{self, Mutant};
 
 /// The role at one table. The commit holds its cell.
-pub(super) type Lead = Seat<Arc<Request>, Answer>;
+pub(super) type Lead = Seat<Arc<Request>, Told>;
 
 /// Ends these roles; those that wait take them together.
 pub(super) fn hand_over(led: &mut Vec<Lead>) {
@@ -25,7 +25,7 @@ pub(super) fn hand_over(led: &mut Vec<Lead>) {
 }
 
 /// Its place at each of these tables, which are in the order of their names.
-pub(super) type Places = Several<Arc<Request>, Answer>;
+pub(super) type Places = Several<Arc<Request>, Told>;
 
 pub(super) fn places<'a>(cells: impl Iterator<Item = &'a Arc<Cell>>) -> Places {
     Several::of(cells.map(|cell| Arc::clone(&cell.queue)))
