@@ -270,11 +270,11 @@ impl<E: Env> Catalog for Tickets<E> {
     }
 
     async fn of_kind(&self, _: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
-        self.selected(true, move |entry| entry.kind == kind).await
+        self.selected(move |entry| entry.kind == kind).await
     }
 
     async fn with_base(&self, _: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
-        self.selected(false, |entry| entry.base_objects.contains(base)).await
+        self.selected(|entry| entry.base_objects.contains(base)).await
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {
