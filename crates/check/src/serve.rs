@@ -48,6 +48,7 @@ use crate::scenario::Scenario;
 use crate::subject::{CatalogKind, Clients, PREFIX, STORE};
 use book::Book;
 use client::Client;
+use doubting::Hidden;
 use server::Ways;
 use wire::{Link, Net};
 
@@ -107,7 +108,7 @@ async fn begin(env: &SimEnv, kind: CatalogKind, clients: Clients, tables: u32) -
         other => return Err(format!("{other:?}")),
     }
     // The service with an odd number needs no leader.
-    let (service, ..) = server::service(env, kind.protocol, 1, Ways::default());
+    let (service, ..) = server::service(env, kind.protocol, 1, Ways::default(), &Hidden::default());
     let words = |error: glidepath_service::ServiceError| error.to_string();
     service.prepare().await.map_err(words)?;
     for namespace in NAMESPACES {
@@ -184,7 +185,7 @@ pub(crate) fn run(
     let judged = match book.violation.take().or(net.violation.take()) {
         Some(violation) => Err(violation),
         None => ended.and_then(|()| match clients {
-            Clients::Iceberg => judge::judged(protocol, &simulation, &book),
+            Clients::Iceberg => judge::judged(protocol, &simulation, &book, net.hidden.take()),
             Clients::Lance => lance::judged(protocol, &simulation, &book).map(|()| 0),
         }),
     };

@@ -130,6 +130,8 @@ fn groups_that_answer_wrongly_are_caught() {
 fn mistakes_of_tickets_are_caught() {
     let mistakes = [
         (Mutant::OneLook, "storm"),
+        (Mutant::AnySlots, "everything"),
+        (Mutant::AnySlots, "sleepers"),
         (Mutant::AbsenceIsAbort, "storm"),
         (Mutant::AbortUnread, "sleepers"),
         (Mutant::RecordOverwritten, "sleepers"),

@@ -170,6 +170,17 @@ impl<C: Grouped> Catalog for Served<C> {
         self.committer.catalog().children(at, namespace, after, limit).await
     }
 
+    async fn list<T: PartialEq>(
+        &self,
+        at: &C::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+        what: impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<Vec<(Name, T)>, LoadError> {
+        self.committer.catalog().list(at, namespace, after, limit, what).await
+    }
+
     async fn of_kind(&self, at: &C::Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
         self.committer.catalog().of_kind(at, kind).await
     }

@@ -44,6 +44,21 @@ pub trait Catalog {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Name, Entry)>, LoadError>>;
 
+    /// What `what` makes of entries directly in a namespace (`None` for the root), by name, after `after` if given: the first `limit`
+    /// of which it makes something. All of it is of one moment, as with [`children`](Self::children). Where a catalog has no
+    /// versions, only a commit that changes what is made of an entry can be in the way, so listings go on beside commits that
+    /// move the tables.
+    fn list<T: PartialEq>(
+        &self,
+        at: &Self::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+        what: impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> impl Future<Output = Result<Vec<(Name, T)>, LoadError>> {
+        in_pages(self, at, (namespace, after), limit, what)
+    }
+
     /// The names of all entries of a kind, in any order. Uses an index if there is one, otherwise reads every entry.
     fn of_kind(&self, at: &Self::Snapshot, kind: Kind) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
         names(self, at, move |entry| entry.kind == kind)
@@ -61,6 +76,34 @@ pub trait Catalog {
     /// most a second). Dropping the future leaves the outcome
     /// unknown.
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
+}
+
+/// The least and the most entries that are read at once for a listing.
+const PAGE: (usize, usize) = (100, 1000);
+
+/// See [`Catalog::list`].
+async fn in_pages<C: Catalog + ?Sized, T>(
+    catalog: &C,
+    at: &C::Snapshot,
+    (namespace, after): (Option<&Name>, Option<&Name>),
+    limit: usize,
+    what: impl Fn(&Name, &Entry) -> Option<T>,
+) -> Result<Vec<(Name, T)>, LoadError> {
+    let (mut found, mut after, asked) = (Vec::new(), after.cloned(), limit.clamp(PAGE.0, PAGE.1));
+    while found.len() < limit {
+        let page = catalog.children(at, namespace, after.as_ref(), asked).await?;
+        let is_last = page.len() < asked;
+        after = page.last().map(|(name, _)| name.clone());
+        found.extend(page.into_iter().filter_map(|(name, entry)| {
+            let made = what(&name, &entry)?;
+            Some((name, made))
+        }));
+        if is_last {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
 }
 
 /// The names of the entries that `wanted` selects; reads every entry.

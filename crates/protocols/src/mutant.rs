@@ -80,6 +80,8 @@ pub enum Mutant {
     BatchUnlimited,
     /// Tickets: names that are read together are not looked at again.
     OneLook,
+    /// Tickets: a listing takes any slots that names got between its two looks.
+    AnySlots,
     /// Tickets: an undecided transaction is taken for an aborted one, without a record.
     AbsenceIsAbort,
     /// Tickets: a record that could not be put counts as aborted without being read.

@@ -120,13 +120,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (mut level, mut last, mut looked) = (Level::default(), None, 0);
         while looked < MOST_LOOKED {
             let asked = if filter.is_some() { 1000 } else { most + 1 };
-            let found = self.inner.committer.catalog().children(at, parent.as_ref(), after.as_ref(), asked).await?;
+            // Also what is not told, since it counts as looked at.
+            let what = |name: &Name, entry: &Entry| {
+                let seen = filter.is_none_or(|filter| filter(&name.parts(), &entry.properties));
+                Some(kind_of(name, entry).filter(|kind| seen && (filter.is_none() || *kind == ChildKind::Namespace)))
+            };
+            let found = self.inner.committer.catalog().list(at, parent.as_ref(), after.as_ref(), asked, what).await?;
             let is_end = found.len() < asked;
             looked += found.len();
-            for (name, entry) in found {
-                let seen = filter.is_none_or(|filter| filter(&name.parts(), &entry.properties));
-                let kind =
-                    kind_of(&name, &entry).filter(|kind| seen && (filter.is_none() || *kind == ChildKind::Namespace));
+            for (name, kind) in found {
                 if let Some(kind) = kind {
                     if level.children.len() == most {
                         level.next = last;

@@ -205,18 +205,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let keys = Name::of_parts([RESERVED, "keys"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let catalog = self.inner.committer.catalog();
         let now = self.inner.env.unix_ms();
-        let (mut after, mut old) = (None, Vec::new());
-        while old.len() < CLEANED_TOGETHER {
-            let page = catalog.children(&at, Some(&keys), after.as_ref(), 1000).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.clone());
-            for (name, entry) in page {
-                let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-                if written.saturating_add(LIFETIME_MS + GRACE_MS) < now && old.len() < CLEANED_TOGETHER {
-                    old.push(Action::Drop { name, kind: EntryKind::Table, expected: None });
-                }
-            }
-        }
+        let is_old = |_: &Name, entry: &Entry| {
+            let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
+            (written.saturating_add(LIFETIME_MS + GRACE_MS) < now).then_some(())
+        };
+        let old = catalog.list(&at, Some(&keys), None, CLEANED_TOGETHER, is_old).await?;
+        let drop = |(name, ())| Action::Drop { name, kind: EntryKind::Table, expected: None };
+        let old: Vec<Action> = old.into_iter().map(drop).collect();
         let count = old.len();
         if count > 0 {
             match self.inner.committer.commit(old).await {

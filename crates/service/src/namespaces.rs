@@ -340,28 +340,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let most = page.size.map_or(usize::MAX, |size| size.clamp(1, MOST_OF_A_PAGE));
         let last = page.token.as_deref().filter(|token| !token.is_empty());
         let after = last.map(|last| Name::in_namespace(parent.as_ref(), last));
-        let mut after =
-            after.transpose().map_err(|_| ServiceError::invalid("pageToken: not a token of this server"))?;
-        let mut found = Vec::new();
-        loop {
-            let asked = most.saturating_add(1).min(MOST_OF_A_PAGE + 1);
-            let children = self.inner.committer.catalog().children(&at, parent.as_ref(), after.as_ref(), asked).await?;
-            let Some((last, _)) = children.last() else { return Ok((found, None)) };
-            after = Some(last.clone());
-            let more = children.len() == asked;
-            for (name, entry) in children {
-                if !wanted(&name, &entry) {
-                    continue;
-                }
-                if found.len() == most {
-                    let token = found.last().map(|last: &Name| last.last().to_owned());
-                    return Ok((found, token));
-                }
-                found.push(name);
-            }
-            if !more {
-                return Ok((found, None));
-            }
-        }
+        let after = after.transpose().map_err(|_| ServiceError::invalid("pageToken: not a token of this server"))?;
+        let asked = most.saturating_add(1);
+        let what = |name: &Name, entry: &Entry| wanted(name, entry).then_some(());
+        let listed = self.inner.committer.catalog().list(&at, parent.as_ref(), after.as_ref(), asked, what).await?;
+        let mut found: Vec<Name> = listed.into_iter().map(|(name, ())| name).collect();
+        let has_more = found.len() > most;
+        found.truncate(most);
+        let token = found.last().filter(|_| has_more).map(|last| last.last().to_owned());
+        Ok((found, token))
     }
 }

@@ -226,20 +226,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let at = self.head().await?;
         let folder = Name::of_parts([RESERVED, folder]).map_err(|error| ServiceError::invalid(error.to_string()))?;
         let now = self.inner.env.unix_ms();
-        let is_old = |entry: &Entry| written(entry).saturating_add(lifetime_ms) < now;
-        let (mut old, mut after) = (Vec::new(), None);
-        while old.len() < CLEANED_TOGETHER {
-            let page = self.inner.committer.catalog().children(&at, Some(&folder), after.as_ref(), 1000).await?;
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.clone());
-            let some = page.into_iter().filter(|(_, entry)| is_old(entry)).take(CLEANED_TOGETHER - old.len());
-            old.extend(some);
-        }
+        let is_old = |_: &Name, entry: &Entry| {
+            (written(entry).saturating_add(lifetime_ms) < now).then(|| entry.properties.get(AT).cloned())
+        };
+        let old = self.inner.committer.catalog().list(&at, Some(&folder), None, CLEANED_TOGETHER, is_old).await?;
         if old.is_empty() {
             return Ok(());
         }
-        let actions = old.into_iter().flat_map(|(name, mut entry)| {
-            let holds = Assertion::Property { key: AT.to_owned(), value: entry.properties.remove(AT) };
+        let actions = old.into_iter().flat_map(|(name, value)| {
+            let holds = Assertion::Property { key: AT.to_owned(), value };
             let same = Action::Assert { name: name.clone(), holds };
             [same, Action::Drop { name, kind: EntryKind::Table, expected: None }]
         });

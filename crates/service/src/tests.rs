@@ -105,7 +105,7 @@ async fn loaded(server: &Tested, name: &str) -> Loaded<TableMetadata> {
 }
 
 /// Else as many tables as commit would be in memory, however large they are.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_known_of_idle_tables_counts_as_metadata_in_memory() {
     let server = with(&World::new().await, &["t"]).await;
     server.commit_table(&table("t"), set("a", None)).await.unwrap();
@@ -123,7 +123,7 @@ async fn what_is_known_of_idle_tables_counts_as_metadata_in_memory() {
     server.commit_table(&table("t"), set("b", None)).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_of_another_commit_acknowledges_nothing() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -133,7 +133,7 @@ async fn a_key_of_another_commit_acknowledges_nothing() {
     assert!(!loaded(&server, "t").await.metadata.properties().contains_key("b"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_deliveries_in_one_batch_are_done_once() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -155,7 +155,7 @@ async fn two_deliveries_in_one_batch_are_done_once() {
     assert!(properties.contains_key("a") && !properties.contains_key("b"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_with_another_name_keeps_its_files() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -174,7 +174,7 @@ async fn a_table_with_another_name_keeps_its_files() {
     assert_eq!(kind(server.commit_table(&table("t"), commit).await), Kind::Conflict, "nobody has its files");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_that_its_own_commit_created_is_no_conflict() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -184,7 +184,7 @@ async fn a_table_that_its_own_commit_created_is_no_conflict() {
     assert_eq!(kind(server.commit_table(&table("t"), creation(8)).await), Kind::Conflict);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_commit_to_two_tables_is_done_if_both_show_it() {
     let world = World::new().await;
     let server = with(&world, &["t", "u"]).await;
@@ -214,7 +214,7 @@ async fn a_commit_to_two_tables_is_done_if_both_show_it() {
     assert_eq!(kind(server.commit_transaction(changes, None).await), Kind::Unknown);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_purge_that_fails_holds_up_no_other() {
     let world = World::new().await;
     let server = with(&world, &["t", "u"]).await;
@@ -239,7 +239,7 @@ async fn a_purge_that_fails_holds_up_no_other() {
 }
 
 /// A purge of a catalog without versions reads one namespace after the other.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
         let world = World::of(protocol).await;
@@ -264,7 +264,7 @@ async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_purge_deletes_no_metadata_elsewhere() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
         purge_of_what_moved(World::of(protocol).await).await;
@@ -297,7 +297,7 @@ async fn purge_of_what_moved(world: World) {
     assert!(server.inner.files.read(&after.location).await.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_commit_with_a_bad_folder_fails_alone() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -317,7 +317,7 @@ async fn a_commit_with_a_bad_folder_fails_alone() {
     assert!(loaded(&server, "t").await.metadata.properties().contains_key("c"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_that_is_there_acknowledges_no_other_change() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -329,7 +329,7 @@ async fn a_snapshot_that_is_there_acknowledges_no_other_change() {
     assert_eq!(server.counts().waiting.load(std::sync::atomic::Ordering::Relaxed), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_change_of_properties_is_answered_as_before() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -349,7 +349,7 @@ async fn a_repeated_change_of_properties_is_answered_as_before() {
 }
 
 /// A table whose other parts of a commit are there, and a part that changes nothing.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_part_requires_must_hold() {
     let world = World::new().await;
     let server = with(&world, &["t", "u"]).await;
@@ -366,7 +366,7 @@ async fn what_a_part_requires_must_hold() {
 }
 
 /// Clients such as Beam create a namespace in one that is not there.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn namespaces_above_are_made_too() {
     for protocol in Protocol::ALL {
         let world = World::of(*protocol).await;
@@ -394,7 +394,7 @@ async fn namespaces_above_are_made_too() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_servers_own_namespaces_may_be_missing() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -420,7 +420,7 @@ async fn the_servers_own_namespaces_may_be_missing() {
 }
 
 /// With access rules, the answer about a table that is not there must not depend on tables elsewhere.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_absent_table_tells_nothing_of_others() {
     let world = World::new().await;
     let mut server = with(&world, &["t"]).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use glidepath_env::{Env, Purpose};
-use glidepath_model::{Entry, Instant, Name, Version};
+use glidepath_model::{Entry, Instant, Kind, Name, Version};
 use glidepath_protocols::group::Loads;
 use glidepath_protocols::registry::Design;
 use glidepath_protocols::{Catalog, LoadError};
@@ -65,6 +65,13 @@ pub(crate) async fn answer<C: Catalog>(catalog: &C, at: &C::Snapshot, query: &Qu
             let mut children = catalog.children(at, namespace.as_ref(), None, usize::MAX).await?;
             children.sort_by(|(one, _), (other, _)| one.cmp(other));
             children.into_iter().map(whole).collect()
+        }
+        Query::List(namespace) => {
+            let mut listed =
+                catalog.list(at, namespace.as_ref(), None, usize::MAX, |_, entry| Some(entry.kind)).await?;
+            listed.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let words = |(name, kind): (Name, Kind)| (format!("{kind} {name}"), None);
+            listed.into_iter().map(words).collect()
         }
         Query::OfKind(kind) => names(catalog.of_kind(at, *kind).await?),
         Query::WithBase(base) => names(catalog.with_base(at, base).await?),

@@ -101,8 +101,9 @@ async fn found_again<C: Catalog>(catalog: &C, version: Version, last: &Entries) 
     }
     let state = State::new(last.clone());
     let inside = last.iter().filter(|(_, entry)| entry.kind == Kind::Namespace).map(|(name, _)| Some(name.clone()));
-    let queries = inside.chain([None]).map(Query::Children).chain(last.keys().cloned().map(Query::Entry));
-    for query in queries.chain(Kind::ALL.map(Query::OfKind)) {
+    let namespaces = inside.chain([None]);
+    let queries = namespaces.clone().map(Query::Children).chain(last.keys().cloned().map(Query::Entry));
+    for query in queries.chain(Kind::ALL.map(Query::OfKind)).chain(namespaces.map(Query::List)) {
         // A snapshot without a version keeps what was read in it: each query gets one of its own.
         let head = catalog.load().await.map_err(lost)?;
         let found = answer(catalog, &head, &query).await.map_err(lost)?;

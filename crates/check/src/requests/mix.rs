@@ -130,11 +130,13 @@ impl<D: Design> Asker<'_, D> {
     /// Looks up something that the request does not need.
     async fn look_around(&self) -> Option<()> {
         let (at, loaded) = self.head().await?;
-        let query = match self.pick(4) {
-            0 => Query::OfKind(self.one_of(&Kind::ALL)),
-            1 => Query::WithBase(self.table()),
+        let query = match self.pick(8) {
+            0 | 4 => Query::OfKind(self.one_of(&Kind::ALL)),
+            1 | 5 => Query::WithBase(self.table()),
             2 => Query::Children(None),
-            _ => Query::Children(Some(self.namespace())),
+            3 => Query::Children(Some(self.namespace())),
+            6 => Query::List(None),
+            _ => Query::List(Some(self.namespace())),
         };
         let found = answer(self.catalog, &at, &query).await.ok()?;
         self.looked(loaded, self.catalog.version(&at), query, found);

@@ -24,6 +24,8 @@ pub(crate) enum Query {
     Entry(Name),
     /// The entries directly in a namespace, or in the root.
     Children(Option<Name>),
+    /// The kinds of the entries there.
+    List(Option<Name>),
     /// All entries of a kind.
     OfKind(Kind),
     /// All entries that were made from it.
@@ -226,6 +228,11 @@ impl Rules for Names {
                 let inside = |name: &Name| parent(name) == namespace.as_ref().map(Name::as_str);
                 let whole = |(name, entry): (&Name, &Entry)| (name.as_str().to_owned(), Some(entry.clone()));
                 all.filter(|(name, _)| inside(name)).map(whole).collect()
+            }
+            Query::List(namespace) => {
+                let inside = |name: &Name| parent(name) == namespace.as_ref().map(Name::as_str);
+                let words = |(name, entry): (&Name, &Entry)| (format!("{} {name}", entry.kind), None);
+                all.filter(|(name, _)| inside(name)).map(words).collect()
             }
             Query::OfKind(kind) => all.filter(|(_, entry)| entry.kind == *kind).map(|(name, _)| names(name)).collect(),
             Query::WithBase(base) => {

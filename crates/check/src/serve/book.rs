@@ -43,17 +43,6 @@ pub(super) struct Marked {
     pub(super) told: Told,
     /// Whether it had a key, so that it is done at most once.
     pub(super) keyed: bool,
-    /// Whether it made a table, and a drop or rename of that was under way: one version of the catalog may have both requests, and then
-    /// the table is in none.
-    pub(super) may_be_hidden: bool,
-}
-
-/// Drops and renames of one table.
-#[derive(Clone, Copy, Debug, Default)]
-struct Leaving {
-    begun: u64,
-    /// Those whose end their client knows.
-    ended: u64,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +51,6 @@ pub(super) struct Book {
     pub(super) attempts: Vec<Attempt>,
     /// Changes of properties, and creations, by their mark.
     pub(super) marks: BTreeMap<String, Marked>,
-    /// By the table's name.
-    leaving: BTreeMap<String, Leaving>,
     /// Snapshots that a client was told are in a table, in the order in which they were told.
     acknowledged: Vec<(Uuid, i64)>,
     /// By snapshot: the manifest that it removes.
@@ -175,28 +162,16 @@ impl Book {
         *self.checked.situations.entry(situation).or_default() += times;
     }
 
-    /// A request with a mark begins. The number is for [`marked`](Self::marked).
-    pub(super) fn marks(&mut self, mark: &str, keyed: bool, made: Option<&str>) -> u64 {
-        self.marks.insert(mark.to_owned(), Marked { told: Told::Open, keyed, may_be_hidden: false });
-        made.and_then(|name| self.leaving.get(name)).map_or(0, |leaving| leaving.ended)
+    /// A request with a mark begins.
+    pub(super) fn marks(&mut self, mark: &str, keyed: bool) {
+        self.marks.insert(mark.to_owned(), Marked { told: Told::Open, keyed });
     }
 
-    /// A request with a mark has ended that began after so many drops and renames of the table that it made.
-    pub(super) fn marked(&mut self, mark: &str, told: Told, (made, ended): (Option<&str>, u64)) {
-        let begun = made.and_then(|name| self.leaving.get(name)).map_or(0, |leaving| leaving.begun);
+    /// A request with a mark has ended.
+    pub(super) fn marked(&mut self, mark: &str, told: Told) {
         if let Some(marked) = self.marks.get_mut(mark) {
-            (marked.told, marked.may_be_hidden) = (told, begun > ended);
+            marked.told = told;
         }
-    }
-
-    /// A drop or rename of a table begins.
-    pub(super) fn leaves(&mut self, name: &str) {
-        self.leaving.entry(name.to_owned()).or_default().begun += 1;
-    }
-
-    /// It has ended. One whose end is not known may still come.
-    pub(super) fn left(&mut self, name: &str, told: Told) {
-        self.leaving.entry(name.to_owned()).or_default().ended += u64::from(told != Told::Open);
     }
 
     pub(super) fn aliasing(&mut self, table: Uuid) {

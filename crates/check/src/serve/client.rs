@@ -107,11 +107,11 @@ impl Client {
             Ask::Create(new, _) => Some(new.identifier.dotted()),
             _ => None,
         };
-        let ended = self.book.borrow_mut().marks(mark, keyed, made.as_deref());
+        self.book.borrow_mut().marks(mark, keyed);
         self.say(|| format!("asks for {mark}: {}", made.as_deref().unwrap_or("a change of properties")));
         let told = self.submit(ask, keyed).await;
         self.say(|| format!("is told of {mark}: {told:?}"));
-        self.book.borrow_mut().marked(mark, told, (made.as_deref(), ended));
+        self.book.borrow_mut().marked(mark, told);
     }
 
     pub(super) async fn read(&self, location: &str) -> Option<bytes::Bytes> {

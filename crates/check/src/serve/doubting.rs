@@ -4,6 +4,7 @@
 //! and some do so minutes later, when what asked for them has long gone on.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -13,6 +14,8 @@ use glidepath_protocols::group::{GroupAttempt, Grouped, Verdict};
 use glidepath_protocols::registry::AnyCatalog;
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use glidepath_sim::SimEnv;
+
+use super::judge::is_reserved;
 
 /// How late an attempt takes effect at most: later than a purge is due and done.
 const LATEST: Span = Span::from_secs(300);
@@ -33,6 +36,56 @@ impl Zombies {
     }
 }
 
+/// The metadata files of tables that one attempt made and dropped again, if it may have taken effect: no version of the catalog has
+/// such a table, so what is written cannot show that it was made.
+#[derive(Clone, Default)]
+pub(super) struct Hidden(Rc<RefCell<BTreeSet<String>>>);
+
+impl Hidden {
+    /// Takes what is known at the end.
+    pub(super) fn take(&self) -> BTreeSet<String> {
+        self.0.take()
+    }
+
+    /// An attempt with these requests begins: whoever made it may hear no answer. Returns the files that are new here.
+    fn may_have(&self, requests: &[&[Action]]) -> BTreeSet<String> {
+        let all = hidden_by(requests.iter().copied());
+        let mut known = self.0.borrow_mut();
+        all.into_iter().filter(|file| known.insert(file.clone())).collect()
+    }
+
+    /// It has ended: of the files that were new, only those stay that it may have hidden indeed.
+    fn settle<S>(&self, fresh: &BTreeSet<String>, requests: &[&[Action]], attempt: &GroupAttempt<S>) {
+        let settled = match attempt {
+            GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Committed(_) | Outcome::Unknown(_)) } => {
+                let fits = requests.iter().zip(verdicts).filter(|(_, verdict)| matches!(verdict, Verdict::Fits));
+                hidden_by(fits.map(|(request, _)| *request))
+            }
+            _ => BTreeSet::new(),
+        };
+        self.0.borrow_mut().retain(|file| !fresh.contains(file) || settled.contains(file));
+    }
+}
+
+/// The metadata files of tables that these requests make and drop, one after another.
+fn hidden_by<'a>(requests: impl Iterator<Item = &'a [Action]>) -> BTreeSet<String> {
+    let (mut made, mut hidden) = (BTreeMap::<&Name, &str>::new(), BTreeSet::new());
+    for action in requests.flatten() {
+        match action {
+            Action::Create { name, entry } if !is_reserved(name) => {
+                made.extend(entry.pointer.as_deref().map(|pointer| (name, pointer)));
+            }
+            Action::Rename { from, to } => {
+                let moved = made.remove(from);
+                made.extend(moved.map(|pointer| (to, pointer)));
+            }
+            Action::Drop { name, .. } => hidden.extend(made.remove(name).map(str::to_owned)),
+            _ => {}
+        }
+    }
+    hidden
+}
+
 /// A catalog of which some commits have an unknown outcome.
 pub(super) struct Doubting {
     pub(super) env: SimEnv,
@@ -40,58 +93,19 @@ pub(super) struct Doubting {
     /// The share of attempts.
     pub(super) share: f64,
     pub(super) zombies: Zombies,
+    pub(super) hidden: Hidden,
 }
 
 impl Doubting {
     fn chance(&self) -> f64 {
         unit_interval(self.env.draw(Purpose::Transaction))
     }
-}
 
-impl Catalog for Doubting {
-    type Snapshot = <AnyCatalog<SimEnv> as Catalog>::Snapshot;
-
-    async fn load(&self) -> Result<Self::Snapshot, LoadError> {
-        self.inner.load().await
-    }
-
-    fn version(&self, at: &Self::Snapshot) -> Option<Version> {
-        self.inner.version(at)
-    }
-
-    async fn tables<'a>(&self, at: &'a Self::Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
-        self.inner.tables(at, ids).await
-    }
-
-    async fn entry(&self, at: &Self::Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
-        self.inner.entry(at, name).await
-    }
-
-    async fn children(
+    async fn attempted(
         &self,
-        at: &Self::Snapshot,
-        namespace: Option<&Name>,
-        after: Option<&Name>,
-        limit: usize,
-    ) -> Result<Vec<(Name, Entry)>, LoadError> {
-        self.inner.children(at, namespace, after, limit).await
-    }
-
-    async fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> Outcome<Self::Snapshot> {
-        self.inner.commit(base, changes).await
-    }
-}
-
-impl Grouped for Doubting {
-    fn newest_known(&self) -> Option<Self::Snapshot> {
-        self.inner.newest_known()
-    }
-
-    fn is_apart(&self, request: &[Action]) -> bool {
-        self.inner.is_apart(request)
-    }
-
-    async fn attempt_group(&self, base: &Self::Snapshot, requests: &[&[Action]]) -> GroupAttempt<Self::Snapshot> {
+        base: &<Self as Catalog>::Snapshot,
+        requests: &[&[Action]],
+    ) -> GroupAttempt<<Self as Catalog>::Snapshot> {
         if self.share == 0.0 || self.chance() >= self.share {
             return self.inner.attempt_group(base, requests).await;
         }
@@ -124,5 +138,67 @@ impl Grouped for Doubting {
         // Whether it fits is unknown too.
         let verdicts = requests.iter().map(|_| Verdict::Fits).collect();
         GroupAttempt::Decided { verdicts, outcome: Some(Outcome::Unknown(Cause::words("it got lost, or is late"))) }
+    }
+}
+
+impl Catalog for Doubting {
+    type Snapshot = <AnyCatalog<SimEnv> as Catalog>::Snapshot;
+
+    async fn load(&self) -> Result<Self::Snapshot, LoadError> {
+        self.inner.load().await
+    }
+
+    fn version(&self, at: &Self::Snapshot) -> Option<Version> {
+        self.inner.version(at)
+    }
+
+    async fn tables<'a>(&self, at: &'a Self::Snapshot, ids: &[TableId]) -> Result<TableStates<'a>, LoadError> {
+        self.inner.tables(at, ids).await
+    }
+
+    async fn entry(&self, at: &Self::Snapshot, name: &Name) -> Result<Option<Entry>, LoadError> {
+        self.inner.entry(at, name).await
+    }
+
+    async fn children(
+        &self,
+        at: &Self::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        self.inner.children(at, namespace, after, limit).await
+    }
+
+    async fn list<T: PartialEq>(
+        &self,
+        at: &Self::Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+        what: impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<Vec<(Name, T)>, LoadError> {
+        self.inner.list(at, namespace, after, limit, what).await
+    }
+
+    async fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> Outcome<Self::Snapshot> {
+        self.inner.commit(base, changes).await
+    }
+}
+
+impl Grouped for Doubting {
+    fn newest_known(&self) -> Option<Self::Snapshot> {
+        self.inner.newest_known()
+    }
+
+    fn is_apart(&self, request: &[Action]) -> bool {
+        self.inner.is_apart(request)
+    }
+
+    async fn attempt_group(&self, base: &Self::Snapshot, requests: &[&[Action]]) -> GroupAttempt<Self::Snapshot> {
+        let fresh = self.hidden.may_have(requests);
+        let attempt = self.attempted(base, requests).await;
+        self.hidden.settle(&fresh, requests, &attempt);
+        attempt
     }
 }

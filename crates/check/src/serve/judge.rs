@@ -15,6 +15,7 @@ use iceberg::spec::{ManifestFile, TableMetadata};
 use uuid::Uuid;
 
 use super::book::{Attempt, Book, Told};
+use super::doubting::Hidden;
 use super::{BASE, server};
 use crate::run::calm;
 use crate::subject::{PREFIX, STORE, shared_state, writes};
@@ -44,6 +45,8 @@ struct History {
     /// Tables that a version of the catalog no longer has. A version may have several requests, so a table may get a snapshot and
     /// be dropped in one, and what it was in between is in none.
     dropped: BTreeSet<(Uuid, usize)>,
+    /// The first metadata files of tables that were made and dropped in one version of the catalog.
+    hidden: BTreeSet<String>,
     /// Notes of purges where no other table was, and the metadata file of the dropped one.
     to_purge: Vec<(Name, String)>,
     /// The entries at the end.
@@ -52,10 +55,16 @@ struct History {
     written: BTreeMap<String, Bytes>,
 }
 
-/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased.
-pub(super) fn judged(protocol: Protocol, simulation: &Simulation, book: &Book) -> Result<u64, String> {
+/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased. No version of the catalog has
+/// the tables of these `hidden` metadata files.
+pub(super) fn judged(
+    protocol: Protocol,
+    simulation: &Simulation,
+    book: &Book,
+    hidden: BTreeSet<String>,
+) -> Result<u64, String> {
     let all = writes(simulation);
-    let mut history = History { removed: book.removed.clone(), ..History::default() };
+    let mut history = History { removed: book.removed.clone(), hidden, ..History::default() };
     for write in &all {
         if let (false, Some(object)) = (write.key.as_str().starts_with(PREFIX), &write.object) {
             history.written.entry(format!("{BASE}/{}", write.key)).or_insert_with(|| object.bytes.clone());
@@ -92,7 +101,7 @@ impl Visitor for Versions<'_> {
 }
 
 /// Whether an entry is the server's own.
-fn is_reserved(name: &Name) -> bool {
+pub(super) fn is_reserved(name: &Name) -> bool {
     name.parts().first().is_some_and(|first| first == RESERVED)
 }
 
@@ -101,7 +110,7 @@ pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BT
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + PURGED).await;
-        let (service, ..) = server::service(&env, protocol, 1, server::Ways::default());
+        let (service, ..) = server::service(&env, protocol, 1, server::Ways::default(), &Hidden::default());
         let _ = (service.run_purges().await, service.clean_keys().await);
     };
     simulation.run([(Instant::ZERO, cleaner)]);
@@ -309,7 +318,7 @@ impl History {
     }
 
     /// Whether the answers agree with the history.
-    fn agrees(&self, book: &Book) -> Result<(), String> {
+    fn agrees(&mut self, book: &Book) -> Result<(), String> {
         let pointers = self.entries.values().filter_map(|entry| entry.pointer.as_ref());
         let living: BTreeSet<Uuid> = pointers.filter_map(|file| Some(self.bodies.get(file)?.uuid())).collect();
         let was_dropped = |table: &Uuid| self.dropped.iter().any(|(dropped, _)| dropped == table);
@@ -400,11 +409,15 @@ impl History {
         two.filter(is_rebased).count() as u64
     }
 
-    fn agree_on_marks(&self, book: &Book) -> Result<(), String> {
+    fn agree_on_marks(&mut self, book: &Book) -> Result<(), String> {
+        let mut hidden = BTreeSet::new();
+        for file in std::mem::take(&mut self.hidden) {
+            hidden.extend(self.body(&file)?.properties().keys().cloned());
+        }
         for (mark, of) in &book.marks {
             let times = self.marks.get(mark).copied().unwrap_or(0);
             match of.told {
-                Told::Done if times == 0 && !of.may_be_hidden => {
+                Told::Done if times == 0 && !hidden.contains(mark) => {
                     return Err(format!("{mark} was acknowledged, and was never done"));
                 }
                 Told::Refused if times > 0 && of.keyed => {

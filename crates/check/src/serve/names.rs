@@ -100,14 +100,8 @@ impl Client {
     }
 
     async fn ask_about(&self, name: &str, (ask, keyed): (Ask, bool)) {
-        let leaves = match &ask {
-            Ask::Drop(table, ..) | Ask::Rename(table, ..) => Some(table.dotted()),
-            _ => None,
-        };
-        leaves.iter().for_each(|table| self.book.borrow_mut().leaves(table));
         self.say(|| format!("asks about {name}: {ask:?}"));
         let told = self.submit(&ask, keyed).await;
-        leaves.iter().for_each(|table| self.book.borrow_mut().left(table, told));
         self.say(|| format!("is told about {name}: {told:?}"));
     }
 }

@@ -13,7 +13,7 @@ use glidepath_protocols::registry::{Protocol, Settings as Limits};
 use glidepath_service::{LIFETIME_MS, Service, Settings, Warehouse};
 use glidepath_sim::{Faults, SimEnv, SimStore};
 
-use super::doubting::{Doubting, Zombies};
+use super::doubting::{Doubting, Hidden, Zombies};
 use super::wire::{Answer, Ask, Done, Envelope, Net};
 use super::{BASE, NAMESPACES, TABLES, lance};
 use crate::subject::{PREFIX, STORE};
@@ -48,12 +48,19 @@ pub(super) struct Ways {
 }
 
 /// A service on the simulated store. What it keeps is its own. Limits of protocols are so small that runs reach them.
-pub(super) fn service(env: &SimEnv, protocol: Protocol, number: u32, ways: Ways) -> (Served, Vec<Task>, Zombies) {
+pub(super) fn service(
+    env: &SimEnv,
+    protocol: Protocol,
+    number: u32,
+    ways: Ways,
+    hidden: &Hidden,
+) -> (Served, Vec<Task>, Zombies) {
     let knowledge = protocol.shared_state(PREFIX, &Limits { tiny: Some(number), ..Limits::default() });
     let zombies = Zombies::default();
     let open = || {
         let inner = knowledge.open(env.clone(), env.store(STORE));
-        Doubting { env: env.clone(), inner, share: ways.doubts, zombies: zombies.clone() }
+        let (zombies, hidden) = (zombies.clone(), hidden.clone());
+        Doubting { env: env.clone(), inner, share: ways.doubts, zombies, hidden }
     };
     let (loads, mut tasks) = (Loads::new(), Vec::<Task>::new());
     if ways.abandons {
@@ -82,7 +89,7 @@ pub(super) async fn live(env: SimEnv, protocol: Protocol, number: u32, net: Rc<N
     let Some(host) = net.hosts.get(number as usize) else { return };
     let share = |purpose| unit_interval(env.draw(purpose));
     loop {
-        let (service, mut background, zombies) = service(&env, protocol, number, ways);
+        let (service, mut background, zombies) = service(&env, protocol, number, ways, &net.hidden);
         background.push(Box::pin(upkeep(env.clone(), service.clone(), Rc::clone(&net), cleans)));
         let mut requests = Vec::<Task>::new();
         host.rise();

@@ -19,6 +19,7 @@ use glidepath_service::{
 use glidepath_sim::{Faults, SimEnv, Slot};
 use iceberg::spec::TableMetadata;
 
+use super::doubting::Hidden;
 use super::lance;
 
 /// What a client asks of a server.
@@ -60,6 +61,7 @@ pub(super) struct Net {
     /// How often situations occurred.
     pub(super) situations: RefCell<BTreeMap<&'static str, u64>>,
     pub(super) violation: RefCell<Option<String>>,
+    pub(super) hidden: Hidden,
 }
 
 impl Net {
@@ -69,6 +71,7 @@ impl Net {
             clients: Cell::new(clients),
             situations: RefCell::default(),
             violation: RefCell::default(),
+            hidden: Hidden::default(),
         }
     }
 

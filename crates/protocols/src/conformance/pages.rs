@@ -21,6 +21,10 @@ pub(super) async fn order<C: Grouped>(trial: &Trial<'_, C>) -> Held {
     let inside = trial.listed(Some(&trial.name("a")), None, usize::MAX).await?;
     let expected = vec![(trial.name("a/b"), full()), (trial.name("a/z"), Entry::namespace())];
     same("what is in a", &inside, &expected)?;
+    let (space, first) = (trial.space(), trial.name("0"));
+    let length = |name: &Name, entry: &Entry| (entry.kind == Kind::Namespace).then(|| name.last().len());
+    let expected = [("A", 1), ("a", 1), ("a-b", 3)].map(|(path, length)| (trial.name(path), length));
+    same("namespaces after 0", &trial.made(Some(&space), Some(&first), 3, length).await?, &expected.into())?;
     for nothing in ["b", "ab", "none"] {
         same("what is in it", &trial.listed(Some(&trial.name(nothing)), None, 9).await?, &Vec::new())?;
     }

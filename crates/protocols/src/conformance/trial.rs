@@ -179,7 +179,22 @@ impl<'a, C: Grouped> Trial<'a, C> {
         limit: usize,
     ) -> Result<Vec<(Name, Entry)>, Broken> {
         let at = read("a load", self.reader.load().await)?;
-        read("a listing", self.reader.children(&at, namespace, after, limit).await)
+        let children = read("a listing", self.reader.children(&at, namespace, after, limit).await)?;
+        let whole = self.made(namespace, after, limit, |_, entry| Some(entry.clone())).await?;
+        same("what a listing makes of whole entries", &whole, &children)?;
+        Ok(children)
+    }
+
+    /// What the reader's listing makes of entries.
+    pub(super) async fn made<T: PartialEq>(
+        &self,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+        what: impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<Vec<(Name, T)>, Broken> {
+        let at = read("a load", self.reader.load().await)?;
+        read("a listing of a part", self.reader.list(&at, namespace, after, limit, what).await)
     }
 
     /// Broken unless exactly these are directly in the namespace of this test.

@@ -220,6 +220,22 @@ macro_rules! protocols {
                 }
             }
 
+            async fn list<T: PartialEq>(
+                &self,
+                at: &AnySnapshot,
+                namespace: Option<&Name>,
+                after: Option<&Name>,
+                limit: usize,
+                what: impl Fn(&Name, &Entry) -> Option<T>,
+            ) -> Result<Vec<(Name, T)>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {
+                        Catalog::list(catalog, at, namespace, after, limit, what).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
             async fn of_kind(&self, at: &AnySnapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
                 match (self, at) {
                     $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {

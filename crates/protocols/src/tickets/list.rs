@@ -1,68 +1,97 @@
 //! Listings: all names of a roster, looked at twice.
+//!
+//! What a listing makes of each name must be the same at both looks and in every slot between them. Then all of it was so together,
+//! at the moment between the two. A commit that changes nothing of it is not in the way: where commits move tables all the time,
+//! their names can be listed, and what is in the entries perhaps cannot.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use glidepath_env::Env;
+use glidepath_env::{Env, together_until};
 use glidepath_model::{Entry, Kind, Name};
 
 use super::Tickets;
-use super::read::{Seen, restless};
+use super::object::Slot;
+use super::read::{Got, Seen, restless};
+use crate::AT_ONCE;
 use crate::catalog::LoadError;
 use crate::mutant::{self, Mutant};
 
-/// How often a listing is made again because something changed meanwhile.
+/// How often a listing is made again because something changed meanwhile, and how often a roster may grow in one.
 const LOOKS: u32 = 8;
 
 /// Names read before it is clear that more are needed.
 const PAGE: usize = 128;
 
-/// Names as they were seen, and the rosters that name them, with their ends.
-#[derive(Default)]
-struct Scan {
-    seen: Vec<(Name, Seen)>,
-    rosters: Vec<(Option<Name>, u64)>,
-}
+/// The most slots that a name may have got between two looks.
+const MOST_SLOTS: u64 = 1000;
 
 impl<E: Env> Tickets<E> {
-    pub(super) async fn listed_children(
+    /// See [`Catalog::list`](crate::Catalog::list).
+    pub(super) async fn listed<T: PartialEq>(
         &self,
         namespace: Option<&Name>,
         after: Option<&Name>,
         limit: usize,
-    ) -> Result<Vec<(Name, Entry)>, LoadError> {
+        what: impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<Vec<(Name, T)>, LoadError> {
+        let first = after.map_or(Bound::Unbounded, Bound::Excluded);
         for _ in 0..LOOKS {
-            let mut scan = Scan::default();
-            let (end, names) = self.roster(namespace).await?;
-            scan.rosters.push((namespace.cloned(), end));
-            let first = after.map_or(Bound::Unbounded, Bound::Excluded);
-            let (mut names, mut found) = (names.range((first, Bound::Unbounded)), Vec::new());
-            while found.len() < limit {
-                let some: Vec<Name> = names.by_ref().take(PAGE).cloned().collect();
-                if some.is_empty() {
-                    break;
+            let mut seen = BTreeMap::new();
+            for _ in 0..LOOKS {
+                let (end, names) = self.roster(namespace).await?;
+                let names = names.range((first, Bound::Unbounded));
+                let found = self.first_of(names, limit, &what, &mut seen).await?;
+                if !mutant::is(Mutant::OneLook) && !self.roster_ends(namespace, end).await? {
+                    continue;
                 }
-                for (name, seen) in some.iter().zip(self.look_at(&some).await?) {
-                    found.extend(seen.now().map(|entry| (name.clone(), entry.clone())));
-                    scan.seen.push((name.clone(), seen));
+                if self.remain(&seen, &what).await? {
+                    return Ok(found);
                 }
-            }
-            if self.is_unchanged(&scan).await? {
-                found.truncate(limit);
-                return Ok(found);
+                break;
             }
         }
         Err(restless())
     }
 
+    /// What is made of the first of these names. Those that were `seen` before are not looked at again.
+    async fn first_of<'a, T>(
+        &self,
+        mut names: impl Iterator<Item = &'a Name>,
+        limit: usize,
+        what: &impl Fn(&Name, &Entry) -> Option<T>,
+        seen: &mut BTreeMap<Name, Seen>,
+    ) -> Result<Vec<(Name, T)>, LoadError> {
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let some: Vec<&Name> = names.by_ref().take(PAGE).collect();
+            if some.is_empty() {
+                break;
+            }
+            let new: Vec<Name> =
+                some.iter().filter(|name| !seen.contains_key(**name)).map(|name| (*name).clone()).collect();
+            let looked = self.look_at(&new).await?;
+            seen.extend(new.into_iter().zip(looked));
+            found.extend(some.into_iter().filter_map(|name| {
+                let made = what(name, seen.get(name)?.now()?)?;
+                Some((name.clone(), made))
+            }));
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
     /// The names of all entries that `wanted` selects.
     pub(super) async fn selected(&self, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Name>, LoadError> {
         for _ in 0..LOOKS {
-            let (mut scan, mut found, mut namespaces) = (Scan::default(), Vec::new(), vec![None]);
+            let (mut seen, mut rosters) = (BTreeMap::new(), Vec::new());
+            let (mut found, mut namespaces) = (Vec::new(), vec![None]);
             while let Some(namespace) = namespaces.pop() {
                 let (end, names) = self.roster(namespace.as_ref()).await?;
                 let names: Vec<Name> = names.iter().cloned().collect();
-                for (name, seen) in names.iter().zip(self.look_at(&names).await?) {
-                    if let Some(entry) = seen.now() {
+                let all = self.look_at(&names).await?;
+                for (name, looked) in names.into_iter().zip(all) {
+                    if let Some(entry) = looked.now() {
                         if wanted(entry) {
                             found.push(name.clone());
                         }
@@ -70,27 +99,68 @@ impl<E: Env> Tickets<E> {
                             namespaces.push(Some(name.clone()));
                         }
                     }
-                    scan.seen.push((name.clone(), seen));
+                    seen.insert(name, looked);
                 }
-                scan.rosters.push((namespace, end));
+                rosters.push((namespace, end));
             }
-            if self.is_unchanged(&scan).await? {
+            let is_whole = mutant::is(Mutant::OneLook) || self.all_end(&rosters).await?;
+            // A namespace has names of its own.
+            let what = |_: &Name, entry: &Entry| Some((wanted(entry), entry.kind == Kind::Namespace));
+            if is_whole && self.remain(&seen, &what).await? {
                 return Ok(found);
             }
         }
         Err(restless())
     }
 
-    /// Whether all of it was current together, at a moment before this call.
-    async fn is_unchanged(&self, scan: &Scan) -> Result<bool, LoadError> {
-        if mutant::is(Mutant::OneLook) {
-            return Ok(true);
-        }
-        for (namespace, end) in &scan.rosters {
+    async fn all_end(&self, rosters: &[(Option<Name>, u64)]) -> Result<bool, LoadError> {
+        for (namespace, end) in rosters {
             if !self.roster_ends(namespace.as_ref(), *end).await? {
                 return Ok(false);
             }
         }
-        self.are_same(scan.seen.iter().map(|(name, seen)| (name, seen))).await
+        Ok(true)
+    }
+
+    /// Whether the same was made of each name from when it was seen until this call.
+    async fn remain<T: PartialEq>(
+        &self,
+        seen: &BTreeMap<Name, Seen>,
+        what: &impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<bool, LoadError> {
+        if mutant::is(Mutant::OneLook) {
+            return Ok(true);
+        }
+        let changed = |same: &Result<bool, LoadError>| !matches!(same, Ok(true));
+        let same = together_until(AT_ONCE, seen, |(name, seen)| self.remains(name, seen, what), changed).await;
+        same.into_iter().find(changed).unwrap_or(Ok(true))
+    }
+
+    /// Each slot since then must be readable, and be the same whatever becomes of the intent in it.
+    async fn remains<T: PartialEq>(
+        &self,
+        name: &Name,
+        seen: &Seen,
+        what: &impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<bool, LoadError> {
+        if self.is_same(name, seen).await? || mutant::is(Mutant::AnySlots) {
+            return Ok(true);
+        }
+        let made = |entry: Option<&Entry>| entry.and_then(|entry| what(name, entry));
+        let was = made(seen.now());
+        let intends = |slot: &Slot| slot.intent.as_ref().is_none_or(|intent| made(intent.after.as_ref()) == was);
+        let stays = |slot: &Slot| made(slot.settled.as_ref()) == was && intends(slot);
+        let newest = self.look(name).await?.number();
+        if !seen.slot.as_deref().is_none_or(intends) || newest.saturating_sub(seen.number()) > MOST_SLOTS {
+            return Ok(false);
+        }
+        let other = |got: &Result<Got, LoadError>| !matches!(got, Ok(Got::Slot(slot)) if stays(slot));
+        let slots = seen.number() + 1..=newest;
+        let got = together_until(AT_ONCE, slots, |number| self.slot(name, number), other).await;
+        match got.into_iter().find(other) {
+            Some(Err(error)) => Err(error),
+            Some(Ok(_)) => Ok(false),
+            None => Ok(true),
+        }
     }
 }

@@ -266,7 +266,18 @@ impl<E: Env> Catalog for Tickets<E> {
         after: Option<&Name>,
         limit: usize,
     ) -> Result<Vec<(Name, Entry)>, LoadError> {
-        self.listed_children(namespace, after, limit).await
+        self.listed(namespace, after, limit, |_, entry| Some(entry.clone())).await
+    }
+
+    async fn list<T: PartialEq>(
+        &self,
+        _: &Snapshot,
+        namespace: Option<&Name>,
+        after: Option<&Name>,
+        limit: usize,
+        what: impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<Vec<(Name, T)>, LoadError> {
+        self.listed(namespace, after, limit, what).await
     }
 
     async fn of_kind(&self, _: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {

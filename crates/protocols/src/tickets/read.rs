@@ -98,7 +98,7 @@ impl<E: Env> Tickets<E> {
     pub(super) async fn newest(&self, name: &Name) -> Result<Option<Arc<Slot>>, LoadError> {
         let mut newest = match self.shared_state.known(name) {
             Some(known) => Some(known),
-            None => match self.listed(&self.shared_state.keys.register(name)).await? {
+            None => match self.hinted(&self.shared_state.keys.register(name)).await? {
                 0 => None,
                 hint => Some(self.full(name, hint).await?),
             },
@@ -113,7 +113,7 @@ impl<E: Env> Tickets<E> {
             };
             walked += 1;
             if walked % WALK == 0 {
-                let hint = self.listed(&self.shared_state.keys.register(name)).await?;
+                let hint = self.hinted(&self.shared_state.keys.register(name)).await?;
                 if hint > next {
                     newest = Some(self.full(name, hint).await?);
                 }
@@ -140,7 +140,7 @@ impl<E: Env> Tickets<E> {
     }
 
     /// The number of the newest slot that a listing shows; 0 if it shows none.
-    async fn listed(&self, prefix: &Key) -> Result<u64, LoadError> {
+    async fn hinted(&self, prefix: &Key) -> Result<u64, LoadError> {
         let page = self.store.list_folder(prefix, None, 1).await;
         let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
         Ok(page.objects.first().and_then(|listed| slot_number(&listed.key)).unwrap_or(0))
@@ -212,7 +212,7 @@ impl<E: Env> Tickets<E> {
         let keys = &self.shared_state.keys;
         let mut end = self.shared_state.roster_end(namespace);
         if end == 0 {
-            end = self.listed(&keys.roster(namespace)).await?;
+            end = self.hinted(&keys.roster(namespace)).await?;
             // Learnt together: a part without those before it would look like the whole roster.
             let (mut parts, mut part) = (Vec::new(), end);
             while part > 0 {

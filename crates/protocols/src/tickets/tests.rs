@@ -1,7 +1,11 @@
 //! What commits cost, what isolates them, and rows of the fault table that need a certain order of events.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use glidepath_env::Key;
-use glidepath_model::{Advance, Edit, MetadataId, PartitionId, Refusal, Span, TableState};
+use glidepath_model::{Advance, Edit, Instant, MetadataId, PartitionId, Refusal, Span, TableState};
+use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use smallvec::smallvec;
 
 use super::object::{Held, Intent, Record, Roster, Slot, TxnId};
@@ -367,17 +371,66 @@ fn an_attempt_waits_a_second_at_most() {
     assert!(world.now().since(began) <= Span::from_millis(1300));
 }
 
-/// With so many at a time that a simulated process waits for several requests together, again and again.
-#[test]
-fn a_catalog_of_many_tables_is_created_and_listed_in_simulation() {
-    use glidepath_model::Instant;
-    use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
+/// Commits to one of a hundred tables after another, until all listings are told.
+async fn move_tables(catalog: Tickets<SimEnv>, first: u32, told: Rc<Cell<(u32, u32)>>) {
+    for round in 0_u32.. {
+        if told.get().0 == LISTINGS {
+            return;
+        }
+        let id = TableId((first + round * 7) % 100);
+        let at = catalog.load().await.unwrap();
+        let Ok(states) = catalog.tables(&at, &[id]).await else { continue };
+        let Some(Some(state)) = states.first() else { continue };
+        let partitions = smallvec![(PartitionId(0), state.partitions[0])];
+        let metadata = MetadataId(u64::from(round));
+        let mut changes = Changes::default();
+        changes.set(id, Edit::Advance(Advance { metadata, partitions }));
+        let _ = catalog.commit(&at, &changes).await;
+    }
+}
 
+const LISTINGS: u32 = 20;
+
+/// Where whole entries cannot be listed.
+#[test]
+fn names_are_listed_beside_commits_that_move_all_tables() {
     let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(10)))];
     let horizon = Instant::ZERO + Span::from_secs(3600);
     let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores });
-    let listed = std::rc::Rc::new(std::cell::Cell::new(0));
-    let told = std::rc::Rc::clone(&listed);
+    let told = Rc::new(Cell::new((0, 0)));
+    let process = |number: u32| {
+        let told = Rc::clone(&told);
+        move |env: SimEnv| async move {
+            let catalog = Tickets::new(env.clone(), env.store(StoreId(0)), Arc::new(SharedState::new("")));
+            if number > 0 {
+                return move_tables(catalog, 10 * number, told).await;
+            }
+            let tables = (0..100).map(|id| (TableId(id), TableState::new(1))).collect();
+            assert!(matches!(catalog.create(tables).await, Outcome::Committed(_)));
+            let at = catalog.load().await.unwrap();
+            for _ in 0..LISTINGS {
+                // The others begin after the creation.
+                env.sleep_until(env.now() + Span::from_secs(10)).await;
+                let whole = catalog.children(&at, None, None, usize::MAX).await;
+                let kinds = catalog.list(&at, None, None, usize::MAX, |_, entry| Some(entry.kind)).await.unwrap();
+                assert_eq!(kinds.len(), 100);
+                told.set((told.get().0 + 1, told.get().1 + u32::from(whole.is_ok())));
+            }
+        }
+    };
+    let at = |number: u32| Instant::ZERO + Span::from_secs(5 * u64::from(number.min(1)));
+    let counts = simulation.run((0..10).map(|number| (at(number), process(number))));
+    assert_eq!((told.get(), counts.unfinished), ((LISTINGS, 0), 0));
+}
+
+/// With so many at a time that a simulated process waits for several requests together, again and again.
+#[test]
+fn a_catalog_of_many_tables_is_created_and_listed_in_simulation() {
+    let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(10)))];
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores });
+    let listed = Rc::new(Cell::new(0));
+    let told = Rc::clone(&listed);
     simulation.run([(Instant::ZERO, move |env: SimEnv| async move {
         let catalog = Tickets::new(env.clone(), env.store(StoreId(0)), Arc::new(SharedState::new("")));
         let tables = (0..100).map(|id| (TableId(id), TableState::new(1))).collect();

@@ -1,42 +1,63 @@
 //! Lance tables on a catalog and a warehouse in memory.
 
+use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
+use fnv::FnvHasher;
 use glidepath_env::{Env, Purpose};
-use glidepath_model::Instant;
+use glidepath_model::{Instant, Span};
 use glidepath_protocols::Outcome;
 use glidepath_protocols::group::{Committer, Loads, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
+use glidepath_stores::Store;
 use glidepath_stores::memory::MemoryStore;
-use glidepath_stores::{LiveEnv, Store};
 use glidepath_table::FileError;
 
 use super::*;
 use crate::{Namespace, Registration, Settings, Warehouse};
 
-/// A live environment whose time of day can be moved on.
-#[derive(Clone, Default)]
-pub(crate) struct Clock(Arc<AtomicU64>);
+/// The time of day when a world begins.
+const BEGIN_MS: u64 = 1_800_000_000_000;
+
+/// A clock that stands still while somebody works, goes on to the next moment that somebody waits for when all wait, and can be moved
+/// on: tests run with paused timers. Draws are the same in each run.
+#[derive(Clone)]
+pub(crate) struct Clock {
+    begin: tokio::time::Instant,
+    passed_ms: Arc<AtomicU64>,
+    draws: Arc<AtomicU64>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self { begin: tokio::time::Instant::now(), passed_ms: Arc::default(), draws: Arc::default() }
+    }
+}
 
 impl Env for Clock {
     type Objects = Store;
 
     fn now(&self) -> Instant {
-        LiveEnv::new().now()
+        Instant::ZERO + Span::from_nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
     fn unix_ms(&self) -> u64 {
-        LiveEnv::new().unix_ms() + self.0.load(Ordering::Relaxed)
+        BEGIN_MS + self.begin.elapsed().as_millis() as u64 + self.passed_ms.load(Ordering::Relaxed)
     }
 
     async fn sleep_until(&self, at: Instant) {
-        LiveEnv::new().sleep_until(at).await;
+        tokio::time::sleep_until(self.begin + Duration::from_nanos(at.since(Instant::ZERO).as_nanos())).await;
     }
 
     fn draw(&self, purpose: Purpose) -> u64 {
-        LiveEnv::new().draw(purpose)
+        let draw = self.draws.fetch_add(1, Ordering::Relaxed);
+        let mut hasher = FnvHasher::default();
+        hasher.write_u64(purpose as u64);
+        hasher.write_u64(draw);
+        hasher.finish()
     }
 }
 
@@ -54,7 +75,7 @@ impl World {
     }
 
     pub(crate) async fn of(protocol: Protocol) -> Self {
-        let (clock, store) = (Clock::default(), Store::Memory(MemoryStore::new()));
+        let (clock, store) = (Clock::new(), Store::Memory(MemoryStore::new()));
         let created = AnyCatalog::create(clock.clone(), store.clone(), "", protocol, Creation::default()).await;
         assert!(matches!(created.1, Outcome::Committed(_)));
         let world = Self { clock, store, files: MemoryStore::new() };
@@ -64,7 +85,7 @@ impl World {
 
     /// Lets this many milliseconds pass.
     pub(crate) fn pass(&self, ms: u64) {
-        self.clock.0.fetch_add(ms, Ordering::Relaxed);
+        self.clock.passed_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
     /// One of the servers of the catalog.
@@ -121,7 +142,7 @@ pub(crate) fn kind<T>(answer: Result<T, ServiceError>) -> Kind {
     answer.err().map(|error| error.kind).unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_lives_and_is_purged() {
     let world = World::new().await;
     let server = world.server().await;
@@ -164,13 +185,13 @@ async fn a_table_lives_and_is_purged() {
     assert_eq!(kind(server.declare_lance(inside).await), Kind::Unavailable);
     assert_eq!(server.run_purges().await.unwrap(), 0);
     assert_eq!(there(&server, &declared.location).await, 3);
-    world.clock.0.store(purge::GRACE_MS + 1000, Ordering::Relaxed);
+    world.clock.passed_ms.store(purge::GRACE_MS + 1000, Ordering::Relaxed);
     assert_eq!(server.run_purges().await.unwrap(), 1);
     assert_eq!(there(&server, &declared.location).await, 0);
     server.drop_namespace(&space.parts, None).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_folder_that_no_server_made_keeps_what_is_not_lances() {
     let world = World::new().await;
     let server = world.server().await;
@@ -188,16 +209,16 @@ async fn a_folder_that_no_server_made_keeps_what_is_not_lances() {
     server.inner.committer.commit(vec![create]).await.unwrap();
     server.drop_lance(&table).await.unwrap();
     assert_eq!(kind(server.drop_lance(&twin).await), Kind::Unavailable);
-    world.clock.0.store(purge::GRACE_MS + 1000, Ordering::Relaxed);
+    world.clock.passed_ms.store(purge::GRACE_MS + 1000, Ordering::Relaxed);
     assert_eq!(server.run_purges().await.unwrap(), 1);
     assert_eq!(there(&server, "s3://b/lake/own").await, 4, "another name stands for it");
     server.drop_lance(&twin).await.unwrap();
-    world.clock.0.store(3 * purge::GRACE_MS, Ordering::Relaxed);
+    world.clock.passed_ms.store(3 * purge::GRACE_MS, Ordering::Relaxed);
     assert_eq!(server.run_purges().await.unwrap(), 1);
     assert_eq!(there(&server, "s3://b/lake/own").await, 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_declared_is_refused() {
     let world = World::new().await;
     let server = world.server().await;
@@ -227,7 +248,7 @@ async fn what_cannot_be_declared_is_refused() {
     assert_eq!(kind(server.drop_table(&table, true, None).await), Kind::NoTable);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_server_orders_versions() {
     let world = World::new().await;
     let server = world.server().await;
@@ -278,7 +299,7 @@ async fn the_server_orders_versions() {
     assert_eq!(server.describe_lance_version(&table, None).await.unwrap().bytes, Some(6));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_version_has_one_winner() {
     let world = World::new().await;
     let mut servers = Vec::new();
@@ -308,7 +329,7 @@ async fn each_version_has_one_winner() {
     assert_eq!(there(&servers[0], &format!("{location}/_glidepath")).await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_version_whose_server_died_is_published_by_the_next() {
     let world = World::new().await;
     let server = world.server().await;
@@ -365,7 +386,7 @@ impl Files for Late {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_request_whose_staged_manifest_is_gone_was_done() {
     let world = World::new().await;
     let (server, table) = (world.server().await, named(&["t"]));

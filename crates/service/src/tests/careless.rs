@@ -27,7 +27,7 @@ fn view(schema: Schema, timestamp_ms: i64) -> NewView {
     NewView { identifier: table("v"), location: None, schema, version, properties: HashMap::new() }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_was_created_can_be_read_by_another_server() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -50,7 +50,7 @@ async fn what_was_created_can_be_read_by_another_server() {
     assert!(answers.iter().all(|(made, refused)| *made > 0 && *refused > 0), "{answers:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn times_of_no_calendar_are_refused() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -73,7 +73,7 @@ async fn times_of_no_calendar_are_refused() {
     server.register_table(new(&body.location), None).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_would_take_minutes_is_refused() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -96,7 +96,7 @@ async fn what_would_take_minutes_is_refused() {
     server.commit_table(&table("t"), ids).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_view_does_not_move_to_where_files_are_deleted() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -108,7 +108,7 @@ async fn a_view_does_not_move_to_where_files_are_deleted() {
     assert_eq!(kind(server.commit_view(&table("v"), commit, None).await), Kind::Unavailable);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tables_of_lance_are_not_renamed_as_those_of_iceberg() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -118,7 +118,7 @@ async fn tables_of_lance_are_not_renamed_as_those_of_iceberg() {
     server.describe_lance(&table("l")).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_whose_default_values_would_be_lost_is_not_changed() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -141,7 +141,7 @@ async fn a_table_whose_default_values_would_be_lost_is_not_changed() {
     assert_eq!(kind(server.register_table(new, None).await), Kind::Invalid);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_view_keeps_a_number_of_versions_that_others_can_read() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -153,7 +153,7 @@ async fn a_view_keeps_a_number_of_versions_that_others_can_read() {
 }
 
 /// Each schema and version is compared with all others.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_commit_to_a_view_has_limits() {
     let world = World::new().await;
     let server = with(&world, &[]).await;

@@ -14,7 +14,7 @@ fn zipped(bytes: &[u8]) -> Bytes {
     gzip.finish().unwrap().into()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn large_metadata_is_read_and_too_large_is_refused() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -42,7 +42,7 @@ async fn large_metadata_is_read_and_too_large_is_refused() {
 }
 
 /// A server must be able to read what it writes.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_commit_makes_metadata_that_cannot_be_read() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;

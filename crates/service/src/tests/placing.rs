@@ -31,7 +31,7 @@ fn hidden() -> Identifier {
     Identifier { namespace: vec!["secret".to_owned()], name: "pay".to_owned() }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_folder_of_another_table_is_refused() {
     for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
         let world = World::of(protocol).await;
@@ -59,7 +59,7 @@ async fn the_folder_of_another_table_is_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_folder_of_a_dropped_table_can_be_had_again() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -71,7 +71,7 @@ async fn the_folder_of_a_dropped_table_can_be_had_again() {
     server.commit_table(&table("t"), creation_at(7, &location)).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_creation_that_arrives_again_is_answered_as_before() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -101,7 +101,7 @@ async fn a_creation_that_arrives_again_is_answered_as_before() {
     assert_eq!(kind(server.commit_table(&t, with_files).await), Kind::Unknown);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_of_lance_keeps_its_folder_for_itself() {
     for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
         let world = World::of(protocol).await;
@@ -122,7 +122,7 @@ async fn a_table_of_lance_keeps_its_folder_for_itself() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn names_that_no_store_takes_are_refused() {
     let world = World::new().await;
     let server = with(&world, &[]).await;

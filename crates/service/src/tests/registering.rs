@@ -11,7 +11,7 @@ fn registration(name: &str, file: &str) -> Registration {
     Registration { identifier: table(name), metadata_location: file.to_owned(), overwrite: false }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_registration_of_the_same_files_runs_at_a_time() {
     for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
         let world = World::of(protocol).await;
@@ -34,7 +34,7 @@ async fn one_registration_of_the_same_files_runs_at_a_time() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_end_of_a_purge_ends_registrations() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -55,7 +55,7 @@ async fn the_end_of_a_purge_ends_registrations() {
     assert!(server.inner.committer.commit(server.inner.declare(&location).await.unwrap().ends()).await.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_left_behind_is_removed() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
@@ -71,7 +71,7 @@ async fn what_is_left_behind_is_removed() {
 }
 
 /// Without versions, a registration reads one namespace after the other.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_table_keeps_its_name_while_a_registration_may_look_for_it() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
         let world = World::of(protocol).await;

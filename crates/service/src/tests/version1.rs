@@ -20,7 +20,7 @@ fn refs(loaded: &Loaded<TableMetadata>) -> serde_json::Value {
     serde_json::from_slice::<serde_json::Value>(&loaded.json).unwrap()["refs"].take()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tags_survive_the_server_that_wrote_them() {
     let world = World::new().await;
     let first = with(&world, &[]).await;
@@ -46,7 +46,7 @@ async fn tags_survive_the_server_that_wrote_them() {
 }
 
 /// What refers to a snapshot that is not there is no reason to forget what refers to others.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_broken_tag_costs_no_other() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -64,7 +64,7 @@ async fn a_broken_tag_costs_no_other() {
 }
 
 /// Java drops a field so, and leaves it its name.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_identity_field_can_be_dropped() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -86,7 +86,7 @@ async fn an_identity_field_can_be_dropped() {
 }
 
 /// Sequence numbers mean nothing in version 1, but this table could not be one of version 2.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_bad_commit_does_not_fail_those_that_wait_beside_it() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
@@ -122,7 +122,7 @@ async fn one_bad_commit_does_not_fail_those_that_wait_beside_it() {
 }
 
 /// What the library cannot build again is read without its tags; then nothing may be committed.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_commit_loses_tags_that_could_not_be_read() {
     let world = World::new().await;
     let server = with(&world, &[]).await;
