@@ -36,8 +36,8 @@ impl Zombies {
     }
 }
 
-/// The metadata files of tables that one attempt made and dropped again, if it may have taken effect: no version of the catalog has
-/// such a table, so what is written cannot show that it was made.
+/// The metadata files that tables got and were dropped with in one attempt, if it may have taken effect: no version of the catalog
+/// refers to such a file, so what is written cannot show what was committed with it.
 #[derive(Clone, Default)]
 pub(super) struct Hidden(Rc<RefCell<BTreeSet<String>>>);
 
@@ -67,19 +67,20 @@ impl Hidden {
     }
 }
 
-/// The metadata files of tables that these requests make and drop, one after another.
+/// The metadata files that tables get by these requests, one after another, and are dropped with.
 fn hidden_by<'a>(requests: impl Iterator<Item = &'a [Action]>) -> BTreeSet<String> {
-    let (mut made, mut hidden) = (BTreeMap::<&Name, &str>::new(), BTreeSet::new());
+    let (mut at, mut hidden) = (BTreeMap::<&Name, &str>::new(), BTreeSet::new());
     for action in requests.flatten() {
         match action {
             Action::Create { name, entry } if !is_reserved(name) => {
-                made.extend(entry.pointer.as_deref().map(|pointer| (name, pointer)));
+                at.extend(entry.pointer.as_deref().map(|pointer| (name, pointer)));
             }
+            Action::SetPointer { name, pointer, .. } if !is_reserved(name) => drop(at.insert(name, pointer)),
             Action::Rename { from, to } => {
-                let moved = made.remove(from);
-                made.extend(moved.map(|pointer| (to, pointer)));
+                let moved = at.remove(from);
+                at.extend(moved.map(|pointer| (to, pointer)));
             }
-            Action::Drop { name, .. } => hidden.extend(made.remove(name).map(str::to_owned)),
+            Action::Drop { name, .. } => hidden.extend(at.remove(name).map(str::to_owned)),
             _ => {}
         }
     }

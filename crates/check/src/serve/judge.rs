@@ -15,7 +15,7 @@ use iceberg::spec::{ManifestFile, TableMetadata};
 use uuid::Uuid;
 
 use super::book::{Attempt, Book, Told};
-use super::doubting::Hidden;
+use super::doubting;
 use super::{BASE, server};
 use crate::run::calm;
 use crate::subject::{PREFIX, STORE, shared_state, writes};
@@ -42,10 +42,9 @@ struct History {
     removed: BTreeMap<i64, String>,
     /// By snapshot: the head that it follows, and its manifest list.
     placed: BTreeMap<i64, (Option<i64>, String)>,
-    /// Tables that a version of the catalog no longer has. A version may have several requests, so a table may get a snapshot and
-    /// be dropped in one, and what it was in between is in none.
-    dropped: BTreeSet<(Uuid, usize)>,
-    /// The first metadata files of tables that were made and dropped in one version of the catalog.
+    /// Tables that a version of the catalog no longer has.
+    dropped: BTreeSet<Uuid>,
+    /// Metadata files that tables got and were dropped with in one version of the catalog: none refers to them.
     hidden: BTreeSet<String>,
     /// Notes of purges where no other table was, and the metadata file of the dropped one.
     to_purge: Vec<(Name, String)>,
@@ -55,8 +54,15 @@ struct History {
     written: BTreeMap<String, Bytes>,
 }
 
-/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased. No version of the catalog has
-/// the tables of these `hidden` metadata files.
+/// What one version of the catalog added and dropped.
+#[derive(Default)]
+struct Hidden {
+    marks: BTreeSet<String>,
+    snapshots: BTreeSet<i64>,
+}
+
+/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased. No version of the catalog refers
+/// to these `hidden` metadata files.
 pub(super) fn judged(
     protocol: Protocol,
     simulation: &Simulation,
@@ -110,7 +116,7 @@ pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BT
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + PURGED).await;
-        let (service, ..) = server::service(&env, protocol, 1, server::Ways::default(), &Hidden::default());
+        let (service, ..) = server::service(&env, protocol, 1, server::Ways::default(), &doubting::Hidden::default());
         let _ = (service.run_purges().await, service.clean_keys().await);
     };
     simulation.run([(Instant::ZERO, cleaner)]);
@@ -129,7 +135,7 @@ impl History {
             let Some(entry) = entry else {
                 let pointer = before.and_then(|before| before.pointer);
                 let body = pointer.map(|pointer| self.body(&pointer)).transpose().unwrap_or_default();
-                self.dropped.extend(body.map(|body| (body.uuid(), place)));
+                self.dropped.extend(body.map(|body| body.uuid()));
                 continue;
             };
             if is_reserved(&name) {
@@ -321,7 +327,8 @@ impl History {
     fn agrees(&mut self, book: &Book) -> Result<(), String> {
         let pointers = self.entries.values().filter_map(|entry| entry.pointer.as_ref());
         let living: BTreeSet<Uuid> = pointers.filter_map(|file| Some(self.bodies.get(file)?.uuid())).collect();
-        let was_dropped = |table: &Uuid| self.dropped.iter().any(|(dropped, _)| dropped == table);
+        let hidden = self.hidden_by_drops()?;
+        let was_dropped = |table: &Uuid| self.dropped.contains(table);
         // Whether a commit without a key was done is not known any more when its table has been dropped, also if it is registered
         // again.
         let is_forgotten = |attempt: &Attempt| {
@@ -346,9 +353,9 @@ impl History {
         for attempt in &book.attempts {
             let places_of = |snapshot| Some(self.appeared.get(snapshot)?.iter().map(|(place, _)| *place).collect());
             let appeared: Vec<Option<Vec<usize>>> = attempt.snapshots.iter().map(places_of).collect();
-            let places: BTreeSet<usize> = appeared.iter().flatten().flatten().copied().collect();
-            let hidden = |table: &Uuid| places.iter().any(|place| self.dropped.contains(&(*table, *place)));
-            let one_is_hidden = appeared.contains(&None) && attempt.tables.iter().any(hidden);
+            let none = |snapshot: &&i64| !self.appeared.contains_key(*snapshot);
+            let mut missing = attempt.snapshots.iter().filter(none).peekable();
+            let one_is_hidden = missing.peek().is_some() && missing.all(|missing| hidden.snapshots.contains(missing));
             if appeared.windows(2).any(|two| two[0] != two[1]) && !one_is_hidden {
                 return Err(format!(
                     "of the snapshots {:?} of one commit, not all were added at once",
@@ -356,7 +363,7 @@ impl History {
                 ));
             }
             match attempt.told {
-                Told::Done if appeared.contains(&None) && !attempt.tables.iter().any(was_dropped) => {
+                Told::Done if appeared.contains(&None) && !one_is_hidden => {
                     return Err(format!("snapshots {:?} were acknowledged, and are in no table", attempt.snapshots));
                 }
                 Told::Refused if is_forgotten(attempt) => {
@@ -378,7 +385,7 @@ impl History {
                 "snapshot {zombie} is in a table, and each of its commits was answered with a conflict"
             ));
         }
-        self.agree_on_marks(book)?;
+        self.agree_on_marks(book, &hidden)?;
         self.agree_on_heads(book)?;
         book.missed(|location| self.purged.contains(location))
     }
@@ -409,15 +416,22 @@ impl History {
         two.filter(is_rebased).count() as u64
     }
 
-    fn agree_on_marks(&mut self, book: &Book) -> Result<(), String> {
-        let mut hidden = BTreeSet::new();
+    /// What was committed with a metadata file that no version of the catalog refers to.
+    fn hidden_by_drops(&mut self) -> Result<Hidden, String> {
+        let mut hidden = Hidden::default();
         for file in std::mem::take(&mut self.hidden) {
-            hidden.extend(self.body(&file)?.properties().keys().cloned());
+            let body = self.body(&file)?;
+            hidden.marks.extend(body.properties().keys().cloned());
+            hidden.snapshots.extend(body.snapshots().map(|snapshot| snapshot.snapshot_id()));
         }
+        Ok(hidden)
+    }
+
+    fn agree_on_marks(&self, book: &Book, hidden: &Hidden) -> Result<(), String> {
         for (mark, of) in &book.marks {
             let times = self.marks.get(mark).copied().unwrap_or(0);
             match of.told {
-                Told::Done if times == 0 && !hidden.contains(mark) => {
+                Told::Done if times == 0 && !hidden.marks.contains(mark) => {
                     return Err(format!("{mark} was acknowledged, and was never done"));
                 }
                 Told::Refused if times > 0 && of.keyed => {

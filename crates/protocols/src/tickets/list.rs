@@ -123,7 +123,7 @@ impl<E: Env> Tickets<E> {
     }
 
     /// Whether the same was made of each name from when it was seen until this call.
-    async fn remain<T: PartialEq>(
+    pub(super) async fn remain<T: PartialEq>(
         &self,
         seen: &BTreeMap<Name, Seen>,
         what: &impl Fn(&Name, &Entry) -> Option<T>,

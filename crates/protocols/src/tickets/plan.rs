@@ -204,7 +204,8 @@ impl<E: Env> Tickets<E> {
         Ok(plan)
     }
 
-    /// Whether everything that was read was current together.
+    /// Whether everything that was read was current together; of what is in namespaces, only what was decided by: whether there is
+    /// something, of what kind.
     async fn still_holds(&self, draft: &Draft) -> Result<bool, LoadError> {
         if draft.seen.len() + draft.inside.len() + draft.rosters.len() <= 1 || mutant::is(Mutant::OneLook) {
             return Ok(true);
@@ -214,7 +215,7 @@ impl<E: Env> Tickets<E> {
                 return Ok(false);
             }
         }
-        self.are_same(draft.seen.iter().chain(&draft.inside)).await
+        Ok(self.remain(&draft.inside, &|_, entry| Some(entry.kind)).await? && self.are_same(&draft.seen).await?)
     }
 }
 
