@@ -421,7 +421,7 @@ impl History {
         let mut hidden = Hidden::default();
         for file in std::mem::take(&mut self.hidden) {
             let body = self.body(&file)?;
-            hidden.marks.extend(body.properties().keys().cloned());
+            hidden.marks.extend(sorted(&body).into_keys());
             hidden.snapshots.extend(body.snapshots().map(|snapshot| snapshot.snapshot_id()));
         }
         Ok(hidden)
