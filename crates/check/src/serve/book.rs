@@ -53,8 +53,8 @@ pub(super) struct Book {
     pub(super) marks: BTreeMap<String, Marked>,
     /// Snapshots that a client was told are in a table, in the order in which they were told.
     acknowledged: Vec<(Uuid, i64)>,
-    /// By snapshot: the manifest that it removes.
-    pub(super) removed: BTreeMap<i64, String>,
+    /// By the manifest list of an attempt: the manifest that it removes. The next attempt may remove another, from another table.
+    pub(super) removed: BTreeMap<String, String>,
     /// What the snapshots are that have looked at the version that they were prepared on.
     pub(super) looked: BTreeMap<i64, Intent>,
     /// By snapshot of a commit to two tables: the two, its own first, and the snapshot of the other.
@@ -104,15 +104,12 @@ impl Book {
         self.attempts.len() - 1
     }
 
-    /// A snapshot is written for its next attempt: what it is, and the manifest that it removes.
-    pub(super) fn writes(&mut self, snapshot: i64, intent: Intent, removes: Option<String>) {
+    /// A snapshot is written for its next attempt: what it is, its manifest list, and the manifest that it removes.
+    pub(super) fn writes(&mut self, snapshot: i64, intent: Intent, list: &str, removes: Option<String>) {
         if intent.has_looked() {
             self.looked.insert(snapshot, intent);
         }
-        match removes {
-            Some(manifest) => self.removed.insert(snapshot, manifest),
-            None => self.removed.remove(&snapshot),
-        };
+        self.removed.extend(removes.map(|manifest| (list.to_owned(), manifest)));
     }
 
     /// These snapshots of two tables are about to be committed together.

@@ -38,8 +38,8 @@ struct History {
     files: BTreeSet<String>,
     /// Locations that were to be purged.
     purged: BTreeSet<String>,
-    /// By snapshot: the manifest that it removes.
-    removed: BTreeMap<i64, String>,
+    /// By manifest list: the manifest that it removes.
+    removed: BTreeMap<String, String>,
     /// By snapshot: the head that it follows, and its manifest list.
     placed: BTreeMap<i64, (Option<i64>, String)>,
     /// Tables that a version of the catalog no longer has.
@@ -261,7 +261,7 @@ impl History {
             let parent = head.and_then(|head| now.snapshot_by_id(head));
             let parent = parent.map(|parent| self.manifests(name, parent.manifest_list())).transpose()?;
             let paths: BTreeSet<&String> = manifests.iter().map(|manifest| &manifest.manifest_path).collect();
-            let removed = self.removed.get(&id);
+            let removed = self.removed.get(list);
             if let Some(back) = removed.filter(|removed| paths.contains(removed)) {
                 return Err(format!("snapshot {id} removes {back}, and has it"));
             }

@@ -182,7 +182,7 @@ impl Client {
             Intent::Append | Intent::Damaged | Intent::Declines | Intent::Miscounts => false,
         };
         let gone = if removes { manifests.pop() } else { None };
-        self.book.borrow_mut().writes(snapshot, intent, gone.map(|gone| gone.manifest_path));
+        self.book.borrow_mut().writes(snapshot, intent, &list, gone.map(|gone| gone.manifest_path));
         let rows = 1 + snapshot.cast_unsigned() % 9;
         let data = format!("{}/data/{snapshot}.parquet", metadata.location());
         let mut bytes = clients::manifest(&data, rows.cast_signed(), intent == Intent::Miscounts).ok()?;
