@@ -181,6 +181,15 @@ impl<C: Grouped> Catalog for Served<C> {
         self.committer.catalog().list(at, namespace, after, limit, what).await
     }
 
+    async fn search(
+        &self,
+        at: &C::Snapshot,
+        enters: impl Fn(&Name) -> bool,
+        wanted: impl Fn(&Name, &Entry) -> bool,
+    ) -> Result<Vec<Name>, LoadError> {
+        self.committer.catalog().search(at, enters, wanted).await
+    }
+
     async fn of_kind(&self, at: &C::Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
         self.committer.catalog().of_kind(at, kind).await
     }

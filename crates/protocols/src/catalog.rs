@@ -61,12 +61,24 @@ pub trait Catalog {
 
     /// The names of all entries of a kind, in any order. Uses an index if there is one, otherwise reads every entry.
     fn of_kind(&self, at: &Self::Snapshot, kind: Kind) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
-        names(self, at, move |entry| entry.kind == kind)
+        self.search(at, |_| true, move |_, entry| entry.kind == kind)
     }
 
     /// The names of all entries that have `base` among their base objects, in any order; as [`of_kind`](Self::of_kind).
     fn with_base(&self, at: &Self::Snapshot, base: &Name) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
-        names(self, at, |entry| entry.base_objects.contains(base))
+        self.search(at, |_| true, |_, entry| entry.base_objects.contains(base))
+    }
+
+    /// The names of all entries that `wanted` selects, in any order: in the root, and at all depths in namespaces that `enters`
+    /// accepts. Of one moment, and beside other commits, as [`list`](Self::list); listings of several namespaces would miss an entry
+    /// that moves from one to another meanwhile. Reads every entry.
+    fn search(
+        &self,
+        at: &Self::Snapshot,
+        enters: impl Fn(&Name) -> bool,
+        wanted: impl Fn(&Name, &Entry) -> bool,
+    ) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
+        everywhere(self, at, enters, wanted)
     }
 
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
@@ -106,24 +118,29 @@ async fn in_pages<C: Catalog + ?Sized, T>(
     Ok(found)
 }
 
-/// The names of the entries that `wanted` selects; reads every entry.
-async fn names<C: Catalog + ?Sized>(
+/// See [`Catalog::search`]: right where a snapshot is a version.
+async fn everywhere<C: Catalog + ?Sized>(
     catalog: &C,
     at: &C::Snapshot,
-    wanted: impl Fn(&Entry) -> bool,
+    enters: impl Fn(&Name) -> bool,
+    wanted: impl Fn(&Name, &Entry) -> bool,
 ) -> Result<Vec<Name>, LoadError> {
-    let (mut namespaces, mut found) = (vec![None], Vec::new());
+    let what = |name: &Name, entry: &Entry| {
+        let (found, inside) = (wanted(name, entry), entry.kind == Kind::Namespace && enters(name));
+        (found || inside).then_some((found, inside))
+    };
+    let (mut namespaces, mut all) = (vec![None], Vec::new());
     while let Some(namespace) = namespaces.pop() {
-        for (name, entry) in catalog.children(at, namespace.as_ref(), None, usize::MAX).await? {
-            if wanted(&entry) {
-                found.push(name.clone());
+        for (name, (found, inside)) in catalog.list(at, namespace.as_ref(), None, usize::MAX, &what).await? {
+            if found {
+                all.push(name.clone());
             }
-            if entry.kind == Kind::Namespace {
+            if inside {
                 namespaces.push(Some(name));
             }
         }
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// States of tables, in the order asked; most callers ask for one. Borrowed if the snapshot holds them.

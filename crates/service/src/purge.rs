@@ -200,24 +200,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// catalog.
     pub(crate) async fn is_in_use(&self, locations: &[&str], except: Option<&Name>) -> Result<bool, ServiceError> {
         let at = self.head().await?;
-        let catalog = self.committer.catalog();
-        let mut namespaces = vec![None];
         let meets =
             |place: &String| locations.iter().any(|location| is_within(place, location) || is_within(location, place));
-        // Namespaces, and tables that have files there.
-        let what = |name: &Name, entry: &Entry| match entry.kind {
-            EntryKind::Namespace => (!crate::names::is_hidden(name)).then_some(false),
-            _ => (except != Some(name) && entry.location.iter().chain(&entry.pointer).any(meets)).then_some(true),
+        let has_files = |name: &Name, entry: &Entry| {
+            let counts = entry.kind != EntryKind::Namespace && except != Some(name);
+            counts && entry.location.iter().chain(&entry.pointer).any(meets)
         };
-        while let Some(namespace) = namespaces.pop() {
-            for (name, uses) in catalog.list(&at, namespace.as_ref(), None, usize::MAX, what).await? {
-                if uses {
-                    return Ok(true);
-                }
-                namespaces.push(Some(name));
-            }
-        }
-        Ok(false)
+        let seen = |namespace: &Name| !crate::names::is_hidden(namespace);
+        Ok(!self.committer.catalog().search(&at, seen, has_files).await?.is_empty())
     }
 
     async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {

@@ -182,6 +182,15 @@ impl Catalog for Doubting {
         self.inner.list(at, namespace, after, limit, what).await
     }
 
+    async fn search(
+        &self,
+        at: &Self::Snapshot,
+        enters: impl Fn(&Name) -> bool,
+        wanted: impl Fn(&Name, &Entry) -> bool,
+    ) -> Result<Vec<Name>, LoadError> {
+        self.inner.search(at, enters, wanted).await
+    }
+
     async fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> Outcome<Self::Snapshot> {
         self.inner.commit(base, changes).await
     }

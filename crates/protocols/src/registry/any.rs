@@ -236,6 +236,20 @@ macro_rules! protocols {
                 }
             }
 
+            async fn search(
+                &self,
+                at: &AnySnapshot,
+                enters: impl Fn(&Name) -> bool,
+                wanted: impl Fn(&Name, &Entry) -> bool,
+            ) -> Result<Vec<Name>, LoadError> {
+                match (self, at) {
+                    $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {
+                        Catalog::search(catalog, at, enters, wanted).await
+                    })*
+                    _ => Err(foreign()),
+                }
+            }
+
             async fn of_kind(&self, at: &AnySnapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
                 match (self, at) {
                     $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(at)) => {

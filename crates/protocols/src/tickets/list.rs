@@ -81,36 +81,53 @@ impl<E: Env> Tickets<E> {
         Ok(found)
     }
 
-    /// The names of all entries that `wanted` selects.
-    pub(super) async fn selected(&self, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Name>, LoadError> {
+    /// See [`Catalog::search`](crate::Catalog::search).
+    pub(super) async fn searched(
+        &self,
+        enters: impl Fn(&Name) -> bool,
+        wanted: impl Fn(&Name, &Entry) -> bool,
+    ) -> Result<Vec<Name>, LoadError> {
+        // What is found, and where to go on: a namespace has names of its own.
+        let what = |name: &Name, entry: &Entry| {
+            let (found, inside) = (wanted(name, entry), entry.kind == Kind::Namespace && enters(name));
+            (found || inside).then_some((found, inside))
+        };
         for _ in 0..LOOKS {
-            let (mut seen, mut rosters) = (BTreeMap::new(), Vec::new());
-            let (mut found, mut namespaces) = (Vec::new(), vec![None]);
-            while let Some(namespace) = namespaces.pop() {
-                let (end, names) = self.roster(namespace.as_ref()).await?;
-                let names: Vec<Name> = names.iter().cloned().collect();
-                let all = self.look_at(&names).await?;
-                for (name, looked) in names.into_iter().zip(all) {
-                    if let Some(entry) = looked.now() {
-                        if wanted(entry) {
-                            found.push(name.clone());
-                        }
-                        if entry.kind == Kind::Namespace {
-                            namespaces.push(Some(name.clone()));
-                        }
-                    }
-                    seen.insert(name, looked);
+            let mut seen = BTreeMap::new();
+            for _ in 0..LOOKS {
+                let (found, rosters) = self.walk(&what, &mut seen).await?;
+                if !mutant::is(Mutant::OneLook) && !self.all_end(&rosters).await? {
+                    continue;
                 }
-                rosters.push((namespace, end));
-            }
-            let is_whole = mutant::is(Mutant::OneLook) || self.all_end(&rosters).await?;
-            // A namespace has names of its own.
-            let what = |_: &Name, entry: &Entry| Some((wanted(entry), entry.kind == Kind::Namespace));
-            if is_whole && self.remain(&seen, &what).await? {
-                return Ok(found);
+                if self.remain(&seen, &what).await? {
+                    return Ok(found);
+                }
+                break;
             }
         }
         Err(restless())
+    }
+
+    /// What is found in all namespaces, and their rosters with their ends. Names that were `seen` before are not looked at again.
+    async fn walk(
+        &self,
+        what: &impl Fn(&Name, &Entry) -> Option<(bool, bool)>,
+        seen: &mut BTreeMap<Name, Seen>,
+    ) -> Result<(Vec<Name>, Vec<(Option<Name>, u64)>), LoadError> {
+        let (mut all, mut rosters, mut namespaces) = (Vec::new(), Vec::new(), vec![None]);
+        while let Some(namespace) = namespaces.pop() {
+            let (end, names) = self.roster(namespace.as_ref()).await?;
+            for (name, (found, inside)) in self.first_of(names.iter(), usize::MAX, what, seen).await? {
+                if found {
+                    all.push(name.clone());
+                }
+                if inside {
+                    namespaces.push(Some(name));
+                }
+            }
+            rosters.push((namespace, end));
+        }
+        Ok((all, rosters))
     }
 
     async fn all_end(&self, rosters: &[(Option<Name>, u64)]) -> Result<bool, LoadError> {

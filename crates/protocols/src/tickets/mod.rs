@@ -280,12 +280,13 @@ impl<E: Env> Catalog for Tickets<E> {
         self.listed(namespace, after, limit, what).await
     }
 
-    async fn of_kind(&self, _: &Snapshot, kind: Kind) -> Result<Vec<Name>, LoadError> {
-        self.selected(move |entry| entry.kind == kind).await
-    }
-
-    async fn with_base(&self, _: &Snapshot, base: &Name) -> Result<Vec<Name>, LoadError> {
-        self.selected(|entry| entry.base_objects.contains(base)).await
+    async fn search(
+        &self,
+        _: &Snapshot,
+        enters: impl Fn(&Name) -> bool,
+        wanted: impl Fn(&Name, &Entry) -> bool,
+    ) -> Result<Vec<Name>, LoadError> {
+        self.searched(enters, wanted).await
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {

@@ -1,6 +1,6 @@
 //! What commits cost, what isolates them, and rows of the fault table that need a certain order of events.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use glidepath_env::Key;
@@ -421,6 +421,48 @@ fn names_are_listed_beside_commits_that_move_all_tables() {
     let at = |number: u32| Instant::ZERO + Span::from_secs(5 * u64::from(number.min(1)));
     let counts = simulation.run((0..10).map(|number| (at(number), process(number))));
     assert_eq!((told.get(), counts.unfinished), ((LISTINGS, 0), 0));
+}
+
+/// A table goes to and fro between two namespaces, and is in one of them at each moment.
+#[test]
+fn a_search_finds_what_is_renamed_meanwhile_once() {
+    let stores = vec![StoreModel::of(Profile::constant(Span::from_millis(10)))];
+    let horizon = Instant::ZERO + Span::from_secs(3600);
+    let mut simulation = Simulation::new(Setup { seed: 1, horizon, mode: Mode::EveryOperation, stores });
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let process = |moves: bool| {
+        let told = Rc::clone(&told);
+        move |env: SimEnv| async move {
+            let catalog = Tickets::new(env.clone(), env.store(StoreId(0)), Arc::new(SharedState::new("")));
+            let at = Snapshot::default();
+            let ask = async |actions: Vec<Action>| {
+                let asked = catalog.attempt_group(&at, &[&actions]).await;
+                assert!(matches!(asked, GroupAttempt::Decided { outcome: Some(Outcome::Committed(_)), .. }));
+            };
+            if moves {
+                assert!(matches!(catalog.create(Vec::new()).await, Outcome::Committed(_)));
+                ask(["a", "b", "c"].map(|space| create(space, Entry::namespace())).into()).await;
+                ask(["a/t", "b/u", "c/t"].map(|table| create(table, Entry::table(None, TableState::new(1)))).into())
+                    .await;
+                let (mut from, mut to) = (name("a/t"), name("b/t"));
+                while told.borrow().len() < 60 {
+                    ask(vec![Action::Rename { from: from.clone(), to: to.clone() }]).await;
+                    std::mem::swap(&mut from, &mut to);
+                    env.sleep_until(env.now() + Span::from_millis(130)).await;
+                }
+                return;
+            }
+            for round in 0..60 {
+                env.sleep_until(env.now() + Span::from_millis(500 + round)).await;
+                let enters = |space: &Name| space.as_str() != "c";
+                let found = catalog.search(&at, enters, |table, _| table.last() == "t").await;
+                told.borrow_mut().push(found.map_or(0, |found| found.len()));
+            }
+        }
+    };
+    let at = |moves: bool| Instant::ZERO + Span::from_secs(if moves { 0 } else { 5 });
+    let counts = simulation.run([true, false].map(|moves| (at(moves), process(moves))));
+    assert_eq!((counts.unfinished, told.take()), (0, vec![1; 60]));
 }
 
 /// With so many at a time that a simulated process waits for several requests together, again and again.
