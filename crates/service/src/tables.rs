@@ -270,7 +270,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// The conditions under which a name may be moved: that no purge or registration looks for tables in its location. With
-    /// versions there are none: who looks reads one. Without them it reads names one after the other, and could miss the one that moves.
+    /// versions there are none: who looks reads one. Without them a name that moves makes who looks begin again, and in the end fail.
     async fn nobody_looks(&self, name: &Name) -> Result<Vec<Action>, ServiceError> {
         let at = self.head().await?;
         if self.has_versions(&at) {

@@ -238,7 +238,7 @@ async fn a_purge_that_fails_holds_up_no_other() {
     assert!(server.inner.files.read(&good).await.is_err() && server.inner.files.read(&file).await.is_err());
 }
 
-/// A purge of a catalog without versions reads one namespace after the other.
+/// Without versions a name that moves makes a purge look again.
 #[tokio::test(start_paused = true)]
 async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {

@@ -70,7 +70,7 @@ async fn what_is_left_behind_is_removed() {
     assert!(server.inner.committer.commit(left.ends()).await.is_err());
 }
 
-/// Without versions, a registration reads one namespace after the other.
+/// Without versions a name that moves makes a registration look again.
 #[tokio::test(start_paused = true)]
 async fn a_table_keeps_its_name_while_a_registration_may_look_for_it() {
     for protocol in [Protocol::Tickets, Protocol::ManifestChain] {
