@@ -105,6 +105,9 @@ pub struct KvCapabilities {
     pub final_writes: bool,
     /// The most columns that one [`KvStore::put_unless_exists`] may write.
     pub most_columns: usize,
+    /// Writes that are under way at the same time share a sync, whatever their rows, and none costs a request on the way: so a
+    /// caller gains nothing by putting them together.
+    pub gathers: bool,
 }
 
 /// How sure a read must be.

@@ -149,6 +149,7 @@ impl KvStore for Cassandra {
             plain_reads_are_linearizable: false,
             final_writes: true,
             most_columns: MOST_COLUMNS,
+            gathers: false,
         }
     }
 

@@ -166,6 +166,7 @@ impl KvStore for Embedded {
             plain_reads_are_linearizable: true,
             final_writes: false,
             most_columns: MOST_COLUMNS,
+            gathers: true,
         }
     }
 

@@ -54,6 +54,7 @@ impl KvStore for Memory {
             plain_reads_are_linearizable: true,
             final_writes: false,
             most_columns: usize::MAX,
+            gathers: true,
         }
     }
 

@@ -198,6 +198,7 @@ impl KvStore for Postgres {
             plain_reads_are_linearizable: true,
             final_writes: false,
             most_columns: MOST_COLUMNS,
+            gathers: false,
         }
     }
 

@@ -171,6 +171,11 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         self.store.capabilities().most_columns.max(1)
     }
 
+    /// Whether the store puts together what tasks ask for at the same time.
+    pub(crate) fn gathers(&self) -> bool {
+        self.store.capabilities().gathers
+    }
+
     /// What became of one transaction.
     ///
     /// # Errors

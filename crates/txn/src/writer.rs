@@ -1,7 +1,7 @@
 //! How do the tasks of a process end many transactions with few requests? Their ends are put together, a request for each row.
 //!
-//! 1. A task enqueues the end of a transaction ([`Batches::decide`]). Where the queue is full, or there is no writer, it sends it by
-//!    itself.
+//! 1. A task enqueues the end of a transaction ([`Batches::decide`]). Where the queue is full, there is no writer, or the store
+//!    [gathers](glidepath_env::KvCapabilities::gathers) requests itself, it sends it by itself.
 //! 2. The [`Writer`], a task of its own, takes what waits and sorts it by row.
 //! 3. A row that has no request under way gets one, with all that waits for it, up to what the store takes at once. Meanwhile the next ones
 //!    gather. Nothing waits for company: an end whose row is idle is sent at once. Rows do not wait for each other.
@@ -72,6 +72,9 @@ impl Batches {
         start: Timestamp,
         outcome: Outcome,
     ) -> Decided {
+        if table.gathers() {
+            return table.decide(start, outcome).await;
+        }
         let end = End { table: Arc::clone(table.shared()), start, outcome };
         let Ok(ticket) = self.queue.enqueue(end) else { return table.decide(start, outcome).await };
         match ticket.await {

@@ -217,6 +217,7 @@ impl KvStore for SimStore {
             plain_reads_are_linearizable: decides_at_once,
             final_writes: !decides_at_once,
             most_columns: MOST_COLUMNS,
+            gathers: false,
         }
     }
 
