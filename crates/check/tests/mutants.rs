@@ -132,6 +132,8 @@ fn mistakes_of_tickets_are_caught() {
         (Mutant::OneLook, "storm"),
         (Mutant::AnySlots, "everything"),
         (Mutant::AnySlots, "sleepers"),
+        (Mutant::SearchInParts, "crowd"),
+        (Mutant::SearchInParts, "sleepers"),
         (Mutant::AbsenceIsAbort, "storm"),
         (Mutant::AbortUnread, "sleepers"),
         (Mutant::RecordOverwritten, "sleepers"),

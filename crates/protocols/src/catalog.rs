@@ -119,16 +119,13 @@ async fn in_pages<C: Catalog + ?Sized, T>(
 }
 
 /// See [`Catalog::search`]: right where a snapshot is a version.
-async fn everywhere<C: Catalog + ?Sized>(
+pub(crate) async fn everywhere<C: Catalog + ?Sized>(
     catalog: &C,
     at: &C::Snapshot,
     enters: impl Fn(&Name) -> bool,
     wanted: impl Fn(&Name, &Entry) -> bool,
 ) -> Result<Vec<Name>, LoadError> {
-    let what = |name: &Name, entry: &Entry| {
-        let (found, inside) = (wanted(name, entry), entry.kind == Kind::Namespace && enters(name));
-        (found || inside).then_some((found, inside))
-    };
+    let what = found_or_inside(enters, wanted);
     let (mut namespaces, mut all) = (vec![None], Vec::new());
     while let Some(namespace) = namespaces.pop() {
         for (name, (found, inside)) in catalog.list(at, namespace.as_ref(), None, usize::MAX, &what).await? {
@@ -141,6 +138,17 @@ async fn everywhere<C: Catalog + ?Sized>(
         }
     }
     Ok(all)
+}
+
+/// What a search makes of an entry: whether it is found, and whether to go on inside it.
+pub(crate) fn found_or_inside(
+    enters: impl Fn(&Name) -> bool,
+    wanted: impl Fn(&Name, &Entry) -> bool,
+) -> impl Fn(&Name, &Entry) -> Option<(bool, bool)> {
+    move |name, entry| {
+        let (found, inside) = (wanted(name, entry), entry.kind == Kind::Namespace && enters(name));
+        (found || inside).then_some((found, inside))
+    }
 }
 
 /// States of tables, in the order asked; most callers ask for one. Borrowed if the snapshot holds them.

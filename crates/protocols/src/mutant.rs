@@ -82,6 +82,8 @@ pub enum Mutant {
     OneLook,
     /// Tickets: a listing takes any slots that names got between its two looks.
     AnySlots,
+    /// Tickets: a search lists one namespace after another.
+    SearchInParts,
     /// Tickets: an undecided transaction is taken for an aborted one, without a record.
     AbsenceIsAbort,
     /// Tickets: a record that could not be put counts as aborted without being read.

@@ -3,22 +3,24 @@
 //! What a listing makes of each name must be the same at both looks and in every slot between them. Then all of it was so together,
 //! at the moment between the two. A commit that changes nothing of it is not in the way: where commits move tables all the time,
 //! their names can be listed, and what is in the entries perhaps cannot.
+//!
+//! If it was not so together, only names that changed, and new ones, are looked at again.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use glidepath_env::{Env, together_until};
-use glidepath_model::{Entry, Kind, Name};
+use glidepath_model::{Entry, Name};
 
 use super::Tickets;
 use super::object::Slot;
 use super::read::{Got, Seen, restless};
 use crate::AT_ONCE;
-use crate::catalog::LoadError;
+use crate::catalog::{LoadError, found_or_inside};
 use crate::mutant::{self, Mutant};
 
-/// How often a listing is made again because something changed meanwhile, and how often a roster may grow in one.
-const LOOKS: u32 = 8;
+/// How often a listing looks at all its names, at most.
+const LOOKS: u32 = 32;
 
 /// Names read before it is clear that more are needed.
 const PAGE: usize = 128;
@@ -36,19 +38,15 @@ impl<E: Env> Tickets<E> {
         what: impl Fn(&Name, &Entry) -> Option<T>,
     ) -> Result<Vec<(Name, T)>, LoadError> {
         let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut seen = BTreeMap::new();
         for _ in 0..LOOKS {
-            let mut seen = BTreeMap::new();
-            for _ in 0..LOOKS {
-                let (end, names) = self.roster(namespace).await?;
-                let names = names.range((first, Bound::Unbounded));
-                let found = self.first_of(names, limit, &what, &mut seen).await?;
-                if !mutant::is(Mutant::OneLook) && !self.roster_ends(namespace, end).await? {
-                    continue;
-                }
-                if self.remain(&seen, &what).await? {
-                    return Ok(found);
-                }
-                break;
+            let (end, names) = self.roster(namespace).await?;
+            let names = names.range((first, Bound::Unbounded));
+            let found = self.first_of(names, limit, &what, &mut seen).await?;
+            // Names behind a full page do not count.
+            let last = if found.len() < limit { None } else { found.last().map(|(name, _)| name) };
+            if self.held(&[(namespace.cloned(), end)], &mut seen, last, &what).await? {
+                return Ok(found);
             }
         }
         Err(restless())
@@ -87,22 +85,12 @@ impl<E: Env> Tickets<E> {
         enters: impl Fn(&Name) -> bool,
         wanted: impl Fn(&Name, &Entry) -> bool,
     ) -> Result<Vec<Name>, LoadError> {
-        // What is found, and where to go on: a namespace has names of its own.
-        let what = |name: &Name, entry: &Entry| {
-            let (found, inside) = (wanted(name, entry), entry.kind == Kind::Namespace && enters(name));
-            (found || inside).then_some((found, inside))
-        };
+        let what = found_or_inside(enters, wanted);
+        let mut seen = BTreeMap::new();
         for _ in 0..LOOKS {
-            let mut seen = BTreeMap::new();
-            for _ in 0..LOOKS {
-                let (found, rosters) = self.walk(&what, &mut seen).await?;
-                if !mutant::is(Mutant::OneLook) && !self.all_end(&rosters).await? {
-                    continue;
-                }
-                if self.remain(&seen, &what).await? {
-                    return Ok(found);
-                }
-                break;
+            let (found, rosters) = self.walk(&what, &mut seen).await?;
+            if self.held(&rosters, &mut seen, None, &what).await? {
+                return Ok(found);
             }
         }
         Err(restless())
@@ -128,6 +116,32 @@ impl<E: Env> Tickets<E> {
             rosters.push((namespace, end));
         }
         Ok((all, rosters))
+    }
+
+    /// Whether all of it was so together: no roster has grown since it was read, and the same is made of each name, up to the `last`
+    /// one. Names of which that does not hold are forgotten.
+    async fn held<T: PartialEq>(
+        &self,
+        rosters: &[(Option<Name>, u64)],
+        seen: &mut BTreeMap<Name, Seen>,
+        last: Option<&Name>,
+        what: &impl Fn(&Name, &Entry) -> Option<T>,
+    ) -> Result<bool, LoadError> {
+        if mutant::is(Mutant::OneLook) {
+            return Ok(true);
+        }
+        if !self.all_end(rosters).await? {
+            return Ok(false);
+        }
+        let asked = seen.range(..).take_while(|(name, _)| last.is_none_or(|last| *name <= last));
+        let same = together_until(AT_ONCE, asked, |(name, seen)| self.remains(name, seen, what), Result::is_err).await;
+        let same = same.into_iter().collect::<Result<Vec<bool>, LoadError>>()?;
+        let changed = seen.keys().zip(same).filter(|(_, same)| !same);
+        let changed: Vec<Name> = changed.map(|(name, _)| name.clone()).collect();
+        for name in &changed {
+            seen.remove(name);
+        }
+        Ok(changed.is_empty())
     }
 
     async fn all_end(&self, rosters: &[(Option<Name>, u64)]) -> Result<bool, LoadError> {

@@ -34,8 +34,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use glidepath_env::{Cause, Env, Guard, ObjectStore, Payload, Purpose, PutError};
 use glidepath_model::{Action, Assertion, Changes, CommitId, Entry, Kind, Name, TableId, TableState, Version};
 
-use crate::catalog::{Catalog, LoadError, Outcome, TableStates};
+use crate::catalog::{Catalog, LoadError, Outcome, TableStates, everywhere};
 use crate::group::{GroupAttempt, Grouped};
+use crate::mutant::{self, Mutant};
 use crate::settling;
 use commit::Plan;
 pub use design::PerName;
@@ -282,10 +283,13 @@ impl<E: Env> Catalog for Tickets<E> {
 
     async fn search(
         &self,
-        _: &Snapshot,
+        at: &Snapshot,
         enters: impl Fn(&Name) -> bool,
         wanted: impl Fn(&Name, &Entry) -> bool,
     ) -> Result<Vec<Name>, LoadError> {
+        if mutant::is(Mutant::SearchInParts) {
+            return everywhere(self, at, enters, wanted).await;
+        }
         self.searched(enters, wanted).await
     }
 
