@@ -16,7 +16,7 @@ use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError, Outcome};
-use glidepath_service::{Counts, Service, Settings, Warehouse};
+use glidepath_service::{Counts, Service, ServiceError, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
 use glidepath_stores::{LiveEnv, Options, Store, base_location, is_rows, is_there, open, open_plain, shown};
 use tokio::net::TcpListener;
@@ -148,7 +148,7 @@ pub enum StartError {
     Threads(std::io::Error),
     /// The service could not be prepared.
     #[error("{0}")]
-    Service(#[from] glidepath_service::ServiceError),
+    Service(#[from] ServiceError),
 }
 
 /// A server that listens.
@@ -455,9 +455,15 @@ async fn upkeep(service: Live) {
     loop {
         tokio::time::sleep(Duration::from_secs(15)).await;
         // What fails now is done at the next turn, or by another server.
-        let _ = service.prepare().await;
-        let _ = service.clean_keys().await;
-        let _ = service.run_purges().await;
+        told("making the namespaces of the service", service.prepare().await.err());
+        told("cleaning old keys", service.clean_keys().await.err());
+        told("purging dropped tables", service.run_purges().await.err());
+    }
+}
+
+fn told(what: &str, failed: Option<ServiceError>) {
+    if let Some(error) = failed {
+        tracing::warn!(why = error.message, "{what} failed; it is tried again in 15 seconds");
     }
 }
 

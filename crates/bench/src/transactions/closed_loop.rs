@@ -18,8 +18,8 @@ pub(super) type Called = Result<u64, String>;
 
 /// What the clients did in the measured time.
 pub(super) struct Looped {
-    /// Items of the calls that began in the measured time, per second: of the time that the clients took for them, which is longer
-    /// than the measured time if calls are.
+    /// Items of the calls that began in the measured time, per second: of the time that the clients took for them, also to wait for a
+    /// processor, which is longer than the measured time if calls are.
     pub(super) per_second: f64,
     pub(super) latency_ms: [Option<f64>; 3],
     pub(super) errors: u64,
@@ -34,6 +34,8 @@ struct Done {
     errors: u64,
     first_error: Option<String>,
     latencies_ms: Vec<f64>,
+    /// From the begin of the first call to the end of the last one.
+    took_ms: f64,
 }
 
 impl Done {
@@ -42,15 +44,16 @@ impl Done {
         self.errors += other.errors;
         self.first_error = self.first_error.take().or(other.first_error);
         self.latencies_ms.extend(other.latencies_ms);
+        self.took_ms += other.took_ms;
     }
 
     /// By so many clients at a time.
     fn by(mut self, clients: u32) -> Looped {
         self.latencies_ms.sort_by(f64::total_cmp);
-        let (calls, busy_ms) = (self.latencies_ms.len(), self.latencies_ms.iter().sum::<f64>());
+        let calls = self.latencies_ms.len();
         let of = |share: f64, least: usize| (calls >= least).then(|| quantile(&self.latencies_ms, share));
         Looped {
-            per_second: if calls == 0 { 0.0 } else { f64::from(clients) * self.items as f64 * 1e3 / busy_ms },
+            per_second: if calls == 0 { 0.0 } else { f64::from(clients) * self.items as f64 * 1e3 / self.took_ms },
             latency_ms: [of(0.5, 1), of(0.95, LEAST_FOR_P95), of(0.99, LEAST_FOR_P99)],
             errors: self.errors,
             first_error: self.first_error,
@@ -136,7 +139,7 @@ where
 {
     let env = LiveEnv::new();
     let mut done = Done::default();
-    let mut began = env.now();
+    let (mut began, mut first) = (env.now(), None);
     for number in 0.. {
         // A call may take longer than all the time there is.
         if (began >= to && !done.latencies_ms.is_empty()) || ended.load(Ordering::Relaxed) {
@@ -146,6 +149,7 @@ where
         let now = env.now();
         if began >= from {
             done.latencies_ms.push(now.since(began).as_secs_f64() * 1e3);
+            done.took_ms = now.since(*first.get_or_insert(began)).as_secs_f64() * 1e3;
         }
         match called {
             Ok(items) if began >= from => done.items += items,
@@ -155,7 +159,9 @@ where
                 done.first_error.get_or_insert(words);
             }
         }
-        began = now;
+        // A call that waits for nothing would keep the other clients away from this processor.
+        tokio::task::yield_now().await;
+        began = env.now();
     }
     done
 }

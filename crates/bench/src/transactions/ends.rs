@@ -196,8 +196,6 @@ pub(super) async fn cache(context: &Context<'_>, add: &mut impl FnMut(Line)) -> 
                     return Err(format!("transaction {start} is not there"));
                 }
             }
-            // Other clients of the thread have their turn: no read waits for anything.
-            tokio::task::yield_now().await;
             Ok(CACHED)
         }
     };

@@ -38,8 +38,11 @@ impl Arguments {
         let age = match (self.keep_age, protocol.traits().keeps_times) {
             (Some(_), false) => {
                 let others = Protocol::which(|traits| traits.keeps_times);
+                let traits = protocol.traits();
+                let instead =
+                    if traits.versioned && traits.keeps_old { "give --keep-versions" } else { "leave it out" };
                 let words = format!(
-                    "--keep-age: versions of {} carry no times; give --keep-versions ({others} keeps times)",
+                    "--keep-age: versions of {} carry no times; {instead} ({others} keeps times)",
                     protocol.name()
                 );
                 return Err(Failure::Mistake(words));
