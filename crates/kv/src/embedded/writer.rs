@@ -8,7 +8,8 @@
 //! 4. The library writes the batch to its journal, syncs that, and only then puts the cells where reads find them. So
 //!    reads show nothing that a loss of power can take away, and never wait for a sync.
 //! 5. Those who were answered often ask again at once, and some already wait. The thread waits for all of them, half the
-//!    time of the last batch at most, so that one sync does for both.
+//!    time of the last batch at most, so that one sync does for both. Meanwhile it yields its processor. If it does not get it back
+//!    in time, others need it, and the thread does not wait so for a second.
 //! 6. If a batch fails, all who wait for the batch get *unknown*: it may be in the journal, and the next opening may find it there. This
 //!    store takes no more writes, because nobody can check a condition against cells that may or may not be there.
 
@@ -37,6 +38,9 @@ const MOST_BYTES: usize = 16 << 20;
 /// How long the thread waits for those whom it has just answered, at most; and which part of the time that the last batch took.
 const LONGEST_WAIT: Duration = Duration::from_micros(200);
 const PART_OF_BATCH: u32 = 2;
+
+/// How long it does not wait after it has lost its processor in doing so.
+const CROWDED: Duration = Duration::from_secs(1);
 
 /// So many columns are looked up by one scan, which is cheaper where they are new, the usual case.
 const SCANNED_FROM: usize = 8;
@@ -111,10 +115,13 @@ impl Writer {
 
     fn serve(&mut self, requests: &mut mpsc::Receiver<Request>) {
         let mut taken = Vec::new();
-        let mut last: Option<Answered> = None;
+        let (mut last, mut crowded): (Option<Answered>, Option<Instant>) = (None, None);
         while let Some(request) = requests.blocking_recv() {
-            if let Some(last) = &last {
-                last.wait_for_them(|| 1 + requests.len());
+            if let Some(last) = &last
+                && crowded.is_none_or(|since| since.elapsed() > CROWDED)
+            {
+                let lost = last.wait_for_them(|| 1 + requests.len());
+                crowded = lost.then(now);
             }
             let mut bytes = request.bytes();
             taken.push(request);
@@ -236,12 +243,17 @@ impl Writer {
 }
 
 impl Answered {
-    /// Step 5.
-    fn wait_for_them(&self, waiting: impl Fn() -> usize) {
+    /// Step 5. Whether the thread was without a processor for longer than it may wait.
+    fn wait_for_them(&self, waiting: impl Fn() -> usize) -> bool {
         let longest = LONGEST_WAIT.min(self.took / PART_OF_BATCH);
         while waiting() < self.expected && self.at.elapsed() < longest {
+            let yielded = now();
             thread::yield_now();
+            if yielded.elapsed() > LONGEST_WAIT {
+                return true;
+            }
         }
+        false
     }
 }
 
