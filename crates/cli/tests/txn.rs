@@ -113,7 +113,7 @@ fn lives(place: &Place, name: &str) {
 #[test]
 fn a_service_on_this_machines_disk() {
     let place = Place::embedded();
-    place.fails("describe STORE", 3, "there is no transaction service \"main\" here");
+    place.fails("describe STORE", 3, "there is no transaction service \"main\" in kv+file://");
     assert!(!place.folder.path().join("cells").exists(), "a command that reads made the folder");
     lives(&place, "main");
 }

@@ -93,6 +93,12 @@ fn what_was_meant_is_told() {
     output(glidepath(folder.path(), &format!("catalog create kv+{place}")));
     let error = refused(glidepath(folder.path(), &format!("catalog list {place}")), 3);
     assert!(error.contains(&format!("it is a folder of cells: kv+{place}")), "{error}");
+    for command in ["catalog create", "bench", "measure --quick"] {
+        let error = refused(glidepath(folder.path(), &format!("{command} {place}")), 2);
+        assert!(error.contains(&format!("it is a folder of cells: kv+{place}")), "{error}");
+    }
+    let error = refused(glidepath(folder.path(), "knee --profile ./"), 2);
+    assert!(error.contains("it is a folder: name the file profile.toml in it"), "{error}");
 }
 
 #[test]

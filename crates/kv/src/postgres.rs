@@ -22,7 +22,7 @@ use glidepath_env::{
     Table, WriteError, check_columns,
 };
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use connections::Connections;
 
@@ -59,6 +59,11 @@ pub enum AddressError {
     /// The address names no server.
     #[error("it names no server, which is needed: postgres://user@host:port/database")]
     NoHost,
+    /// It asks for a connection with TLS.
+    #[error(
+        "sslmode=require: this program connects to PostgreSQL without TLS only; leave it out, for a server on this machine or in this network"
+    )]
+    Tls,
     /// A parameter is there more than once.
     #[error("the parameter {0:?} is given twice; give each once")]
     Twice(String),
@@ -88,6 +93,9 @@ impl Postgres {
         let is_none = config.get_hosts().is_empty() && config.get_hostaddrs().is_empty();
         if is_none || config.get_hosts().iter().any(unnamed) {
             return Err(AddressError::NoHost);
+        }
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(AddressError::Tls);
         }
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("glidepath");
         config.connect_timeout(options.timeout);
@@ -339,6 +347,7 @@ mod tests {
         assert_eq!(open("postgres://me@localhost/db").unwrap().0.schema.as_str(), "public");
         assert!(matches!(open("postgres://me@localhost/db?schema=a\"b"), Err(AddressError::Schema(_))));
         assert!(matches!(open("mysql://me@localhost/db"), Err(AddressError::Form(_))));
+        assert!(matches!(open("postgres://me@localhost/db?sslmode=require"), Err(AddressError::Tls)));
         for url in ["postgres://", "postgres:///db", "postgres://me:hush@/db?schema=mine", "postgres:///db?host="] {
             assert!(matches!(open(url), Err(AddressError::NoHost)), "{url}");
         }

@@ -162,11 +162,12 @@ impl Shelf {
     }
 
     fn open(self, path: &str) -> Result<LibraryFile, LibraryError> {
-        let text = std::fs::read_to_string(path).map_err(|cause| LibraryError::Unreadable {
-            what: self,
-            path: path.to_owned(),
-            cause,
-        })?;
+        let unreadable = |cause| LibraryError::Unreadable { what: self, path: path.to_owned(), cause };
+        if Path::new(path).is_dir() {
+            let file = if self == Self::Providers { "the file profile.toml" } else { "a file" };
+            return Err(unreadable(std::io::Error::other(format!("it is a folder: name {file} in it"))));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let name = Path::new(path).file_stem().map_or_else(|| path.into(), |stem| stem.to_string_lossy());
         Ok(LibraryFile { name: name.into_owned(), origin: path.to_owned(), text })
     }

@@ -100,6 +100,10 @@ pub fn open(url: &str, options: &Options) -> Result<Store, OpenError> {
     let parsed = parse(url)?;
     match parsed.scheme() {
         "memory" => Ok(Store::Memory(MemoryStore::new())),
+        // Objects beside the cells would keep the cells from being opened again.
+        "file" if parsed.to_file_path().is_ok_and(|folder| glidepath_kv::is_folder_of_cells(&folder)) => {
+            Err(wrong(url, format!("it is a folder of cells: kv+{}", shown(url))))
+        }
         "file" => LocalStore::open(&parsed).map(Store::Local),
         "s3" | "az" | "gs" => CloudStore::open(&parsed, options).map(Store::Cloud),
         other => Err(no_kind(url, other)),

@@ -61,10 +61,15 @@ impl FastForward {
         let site = Site::of(&self.common)?;
         self.leaves_enough(&site)?;
         let is_remedy = self.to.get() >= site.service.bound();
+        let before = if is_remedy { 0 } else { site.bound()? };
         let allocator = if is_remedy { site.new_allocator(1)? } else { site.allocator(1)? };
         site.wait(allocator.fast_forward(self.to)).map_err(|error| place::take(&error))?;
         done(match self.common.json {
             true => print_json(&json!({ "fast_forward": self.to.get() })),
+            false if self.to.get() < before => print(&format!(
+                "nothing to do: timestamps up to {} were given out, and none is given out twice",
+                before - 1
+            )),
             false => print(&format!("the next timestamps are above {}", self.to)),
         })
     }

@@ -1,7 +1,7 @@
 //! From a URL to a service, and from an error to a message and an exit code.
 
 use glidepath_env::Table;
-use glidepath_kv::{AnyKv, OpenError, OpenUrlError, is_missing, with_small_scheme};
+use glidepath_kv::{AnyKv, OpenError, OpenUrlError, is_missing, shown, with_small_scheme};
 use glidepath_stores::LiveEnv;
 use glidepath_txn::service::{Service, ServiceError};
 use glidepath_txn::table::{DecideError, GetError, Options};
@@ -53,11 +53,14 @@ impl Site {
     /// Opens an existing service. Makes no folder.
     pub(super) fn of(common: &Common) -> Result<Self, Failure> {
         if is_missing(&common.store) {
-            return Err(service(&ServiceError::NoService(common.service.clone())));
+            return Err(none(common));
         }
         let opened = Opened::of(common)?;
         let found = Service::open(LiveEnv::new(), opened.store.clone(), &common.service, Options::default());
-        let found = opened.wait(found).map_err(|error| service(&error))?;
+        let found = opened.wait(found).map_err(|error| match error {
+            ServiceError::NoService(_) => none(common),
+            error => service(&error),
+        })?;
         Self::with(common, opened, found)
     }
 
@@ -146,14 +149,20 @@ pub(super) fn open(error: &OpenUrlError) -> Failure {
     }
 }
 
+/// There is no such service. Without a word of the store, a mistyped one, and one that has lost its tables, look like a new one.
+fn none(common: &Common) -> Failure {
+    let (name, store) = (&common.service, shown(&common.store));
+    let words = format!(
+        "there is no transaction service {name:?} in {store}. If there was one, look at the address of the store, and at its backups; \
+         {} makes a new one, whose timestamps begin at 1",
+        common.command("create STORE")
+    );
+    Failure::Coded(code::NOT_FOUND, words)
+}
+
 pub(super) fn service(error: &ServiceError) -> Failure {
     match error {
-        ServiceError::NoService(name) => Failure::Coded(
-            code::NOT_FOUND,
-            format!(
-                "there is no transaction service {name:?} here; `glidepath txn create STORE --service {name}` makes one"
-            ),
-        ),
+        ServiceError::NoService(_) => Failure::Coded(code::NOT_FOUND, error.to_string()),
         ServiceError::Unknown { .. } => {
             Failure::Coded(code::UNKNOWN, format!("{error}; it may have been done: the same command again settles it"))
         }
