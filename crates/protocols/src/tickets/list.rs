@@ -23,7 +23,7 @@ use crate::mutant::{self, Mutant};
 const LOOKS: u32 = 32;
 
 /// Names read before it is clear that more are needed.
-const PAGE: usize = 128;
+pub(super) const PAGE: usize = 128;
 
 /// The most slots that a name may have got between two looks.
 const MOST_SLOTS: u64 = 1000;

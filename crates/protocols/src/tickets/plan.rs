@@ -7,6 +7,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Entry, Kind, Name, Need, View};
 
 use super::commit::Plan;
+use super::list::PAGE;
 use super::read::Seen;
 use super::{Snapshot, Tickets};
 use crate::catalog::{LoadError, Outcome};
@@ -142,33 +143,43 @@ impl<E: Env> Tickets<E> {
             draft.seen.insert(name.clone(), seen);
         }
         for (namespace, most) in children {
-            let there = self.look_inside(draft, &namespace).await?;
-            let there: Vec<Name> = match mutant::is(Mutant::EmptinessIgnored) {
-                true => Vec::new(),
-                false => there.into_iter().take(most).collect(),
-            };
+            let there = self.look_inside(draft, &namespace, most).await?;
+            let there = if mutant::is(Mutant::EmptinessIgnored) { Vec::new() } else { there };
             draft.view.insert_children(namespace, there, most);
         }
         Ok(())
     }
 
-    /// The names that stand for something in a namespace.
-    async fn look_inside(&self, draft: &mut Draft, namespace: &Name) -> Result<Vec<Name>, LoadError> {
+    /// Names that stand for something in a namespace: `most` of them, or all if there are fewer. That there are so many is decided by
+    /// these alone: it stays true whatever else comes and goes.
+    async fn look_inside(&self, draft: &mut Draft, namespace: &Name, most: usize) -> Result<Vec<Name>, LoadError> {
         let (end, names) = self.roster(Some(namespace)).await?;
-        draft.rosters.insert(namespace.clone(), end);
-        let unseen = |name: &Name| !draft.seen.contains_key(name) && !draft.inside.contains_key(name);
-        let new: Vec<Name> = names.iter().filter(|name| unseen(name)).cloned().collect();
-        let seen = self.look_at(&new).await?;
-        draft.inside.extend(new.into_iter().zip(seen));
-        let there = |name: &Name| draft.known(name).is_some_and(|seen| seen.now().is_some());
-        Ok(names.iter().filter(|name| there(name)).cloned().collect())
+        let (mut names, mut looked, mut there) = (names.iter(), BTreeMap::new(), Vec::new());
+        while there.len() < most {
+            let some: Vec<&Name> = names.by_ref().take(PAGE).collect();
+            if some.is_empty() {
+                draft.rosters.insert(namespace.clone(), end);
+                draft.inside.extend(looked);
+                return Ok(there);
+            }
+            let new: Vec<Name> = some.iter().filter(|name| draft.known(name).is_none()).copied().cloned().collect();
+            let seen = self.look_at(&new).await?;
+            looked.extend(new.into_iter().zip(seen));
+            let stands =
+                |name: &Name| draft.known(name).or_else(|| looked.get(name)).is_some_and(|seen| seen.now().is_some());
+            there.extend(some.into_iter().filter(|name| stands(name)).cloned());
+        }
+        there.truncate(most);
+        looked.retain(|name, _| there.contains(name));
+        draft.inside.extend(looked);
+        Ok(there)
     }
 
     async fn planned(&self, draft: &mut Draft) -> Result<Plan, LoadError> {
         let mut plan = Plan::default();
         let mut namespaces = draft.view.gone().to_vec();
         while let Some(namespace) = namespaces.pop() {
-            for name in self.look_inside(draft, &namespace).await? {
+            for name in self.look_inside(draft, &namespace, usize::MAX).await? {
                 let Some(seen) = draft.known(&name).cloned() else { continue };
                 if seen.now().is_some_and(|entry| entry.kind == Kind::Namespace) {
                     draft.dropped.insert(name.clone());
