@@ -350,7 +350,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// where Lance puts them.
     pub(crate) async fn purge_lance(&self, location: &str) -> Result<(), ServiceError> {
         let all = paths::is_fresh(location);
-        self.delete_below(location, |file| all || paths::is_of_lance(file, location)).await
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.files.list(location, after.as_deref(), 500).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            let wanted = page.iter().filter(|file| all || paths::is_of_lance(file, location));
+            let wanted = wanted.filter(|file| locations::is_within(file, location));
+            for deleted in glidepath_env::together(crate::AT_ONCE, wanted.map(|file| self.files.delete(file))).await {
+                deleted?;
+            }
+        }
     }
 }
 

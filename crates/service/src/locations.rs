@@ -37,11 +37,6 @@ fn fresh_beginning(base: &str, name: &str) -> String {
     format!("{base}/{name}-")
 }
 
-/// Whether [`fresh`] made this location for what has this UUID: then all that is in it belongs to that.
-pub(crate) fn is_made_for(location: &str, uuid: Uuid) -> bool {
-    location.trim_end_matches('/').ends_with(&format!("-{:016x}", uuid.as_u128() as u64))
-}
-
 /// Whether a location is written as [`fresh`] writes those of this name.
 pub(crate) fn is_fresh(location: &str, base: &str, name: &str) -> bool {
     let (location, beginning) = (unslashed(location), unslashed(&fresh_beginning(base, name)));
@@ -211,8 +206,6 @@ mod tests {
         assert_eq!(fresh("s3://b/l", "orders", uuid), "s3://b/l/orders-0000000000000005");
         assert!(fresh("s3://b/l", &"ä".repeat(300), uuid).len() < 8 + 255);
         assert!(is_fresh(&fresh("file:///l", "a b", uuid), "file:/l", "a b"));
-        assert!(is_made_for("s3://b/l/orders-0000000000000005/", uuid) && !is_made_for("s3://b/l/orders-5", uuid));
-        assert!(!is_made_for("s3://b/l/orders-0000000000000005/x", uuid));
         for other in ["file:///l/b-0000000000000005", "file:///l/a-5", "file:///l/x/a-0000000000000005", "file:///l/a-"]
         {
             assert!(!is_fresh(other, "file:///l", "a"), "{other}");

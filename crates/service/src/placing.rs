@@ -12,7 +12,6 @@ use glidepath_env::Env;
 use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use uuid::Uuid;
 
 use crate::error::ServiceError;
 use crate::locations::{is_within, unslashed};
@@ -25,13 +24,11 @@ const REQUESTS: usize = 6;
 const PAGE: usize = 1000;
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// The location of a new table or view: as asked if it is in the warehouse and no other's, or a folder of its own, made for its
-    /// UUID.
+    /// The location of a new table or view: as asked if it is in the warehouse and no other's, or a folder of its own.
     pub(crate) async fn location_of(
         &self,
         identifier: &Identifier,
         asked: Option<String>,
-        uuid: Uuid,
     ) -> Result<String, ServiceError> {
         let at = self.head().await?;
         let namespace = self.namespace_at(&at, &identifier.namespace).await?;
@@ -42,7 +39,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             None => Ok(locations::of_namespace(&settings.warehouse, &identifier.namespace)),
         };
         let Some(asked) = asked else {
-            return locations::with_room(locations::fresh(&base?, &identifier.name, uuid));
+            return locations::with_room(locations::fresh(&base?, &identifier.name, self.inner.fresh_uuid()));
         };
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
         let made_up = base.is_ok_and(|base| locations::is_fresh(&location, &base, &identifier.name));

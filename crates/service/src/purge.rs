@@ -7,10 +7,9 @@
 //!   noted: its commit asserts that there is no such note;
 //! * before deleting, the purge looks through the catalog for tables in or around the noted location (registered twice
 //!   under two names, say). If there is one, nothing is deleted, and the note is removed;
-//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted; and then all else in
-//!   that folder, if a server made it for the table, which its name shows: it ends with digits of the table's UUID. The files of a
-//!   Lance table are found by listing its folder, and of a folder that no server made, only those are deleted that are where
-//!   Lance puts them. So no table can be created in a folder below a noted location either.
+//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted. The files of a
+//!   Lance table are found by listing its folder instead. So no table can be created in a folder below a noted location
+//!   either, and of a folder that no server made, only those files are deleted that are where Lance puts them.
 //!
 //! The note is removed after the last file, in a commit that ends the [registrations](crate::registering) which may have found
 //! the files before. A purge that is cut off is begun again.
@@ -27,7 +26,7 @@ use glidepath_table::{FileError, Files};
 use iceberg::spec::TableMetadata;
 
 use crate::error::{Kind, ServiceError};
-use crate::locations::{is_made_for, is_within, unslashed};
+use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::RESERVED;
 use crate::{Inner, Service};
@@ -227,25 +226,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Files of attempts that were rejected, manifest lists that were replaced, metadata that left the log.
-        if is_made_for(location, body.metadata.uuid()) {
-            self.delete_below(location, |file| unslashed(file) != unslashed(pointer)).await?;
-        }
         Ok(self.files.delete(pointer).await?)
-    }
-
-    /// Deletes the files below a location that are wanted.
-    pub(crate) async fn delete_below(&self, location: &str, wanted: impl Fn(&str) -> bool) -> Result<(), ServiceError> {
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.files.list(location, after.as_deref(), 500).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.clone());
-            let wanted = page.iter().filter(|file| is_within(file, location) && wanted(file));
-            for deleted in glidepath_env::together(crate::AT_ONCE, wanted.map(|file| self.files.delete(file))).await {
-                deleted?;
-            }
-        }
     }
 
     /// The files that the metadata of a table names, at all depths.

@@ -78,7 +78,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (codec, zstd) = NEW_CODEC;
         properties.entry(codec.to_owned()).or_insert_with(|| zstd.to_owned());
         let uuid = self.inner.fresh_uuid();
-        let location = self.location_of(&identifier, location, uuid).await?;
+        let location = self.location_of(&identifier, location).await?;
         Ok(create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?)
     }
 
@@ -184,11 +184,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             iceberg::TableUpdate::SetLocation { location } => Some(location.clone()),
             _ => None,
         });
-        let uuid = self.inner.fresh_uuid();
-        let location = self.location_of(identifier, asked, uuid).await?;
+        let location = self.location_of(identifier, asked).await?;
         let mut updates = updates;
         updates.push(iceberg::TableUpdate::SetLocation { location: location.clone() });
-        Ok(create_by_updates(updates, location, uuid)?)
+        Ok(create_by_updates(updates, location, self.inner.fresh_uuid())?)
     }
 
     /// Gives a table another name.

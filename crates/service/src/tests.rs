@@ -238,31 +238,6 @@ async fn a_purge_that_fails_holds_up_no_other() {
     assert!(server.inner.files.read(&good).await.is_err() && server.inner.files.read(&file).await.is_err());
 }
 
-/// What rejected commits have left goes with the table, and in a folder that a client has named it may be somebody else's.
-#[tokio::test(start_paused = true)]
-async fn a_purge_empties_the_folder_that_was_made_for_the_table() {
-    let world = World::new().await;
-    let server = with(&world, &["t"]).await;
-    let named = NewTable { location: Some("s3://b/lake/db/own".to_owned()), ..new("u") };
-    server.create_table(named, None).await.unwrap();
-    let other = NewTable { location: Some("s3://b/lake/db/v-0123456789abcdef".to_owned()), ..new("v") };
-    server.create_table(other, None).await.unwrap();
-    let mut left = Vec::new();
-    for (name, stays) in [("t", false), ("u", true), ("v", true)] {
-        let body = loaded(&server, name).await;
-        let file = format!("{}/metadata/of-nobody.avro", body.metadata.location());
-        server.inner.files.write(&file, "x".into()).await.unwrap();
-        server.drop_table(&table(name), true, None).await.unwrap();
-        left.push((body.location.clone(), file, stays));
-    }
-    world.pass(10 * 60 * 1000);
-    assert_eq!(server.run_purges().await.unwrap(), 3);
-    for (metadata, file, stays) in left {
-        assert!(server.inner.files.read(&metadata).await.is_err(), "{metadata}");
-        assert_eq!(server.inner.files.read(&file).await.is_ok(), stays, "{file}");
-    }
-}
-
 /// Without versions a name that moves makes a purge look again.
 #[tokio::test(start_paused = true)]
 async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {

@@ -87,10 +87,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         check_columns(&schema)?;
         check_time(version.timestamp_ms())?;
         check_history(&properties)?;
-        let uuid = self.inner.fresh_uuid();
-        let location = self.location_of(&identifier, location, uuid).await?;
+        let location = self.location_of(&identifier, location).await?;
         let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
-        let built = builder.and_then(|builder| builder.assign_uuid(uuid).build());
+        let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
         let metadata = built.map_err(|error| invalid(&error))?.metadata;
         let body = self.write_view(metadata, None).await?;
         let entry = view_entry(&body);
