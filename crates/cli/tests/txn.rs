@@ -383,6 +383,18 @@ fn timestamps_have_an_end() {
     place.does(&format!("abort STORE {last}"));
 }
 
+#[test]
+fn a_fast_forward_to_what_was_given_out_does_nothing_and_says_so() {
+    let place = Place::embedded();
+    place.does("create STORE");
+    place.does("begin STORE --count 6");
+    let words = "nothing to do: timestamps up to 6 may have been given out";
+    assert!(place.does("fast-forward STORE 1").contains(words));
+    assert_eq!(place.does("begin STORE"), "7\n");
+    place.does("put STORE 1");
+    assert!(place.does("fast-forward STORE 2").contains("nothing to do"));
+}
+
 /// The store is open in one process: others are told so, by an exit code of its own.
 #[test]
 fn a_store_that_is_open_elsewhere_is_busy() {

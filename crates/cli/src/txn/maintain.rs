@@ -60,16 +60,23 @@ impl FastForward {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common)?;
         self.leaves_enough(&site)?;
+        // Where the bound is lost, this may be what gives it back.
+        if let Ok(bound) = site.bound()
+            && self.to.get() < bound
+        {
+            return done(match self.common.json {
+                true => print_json(&json!({ "fast_forward": self.to.get() })),
+                false => print(&format!(
+                    "nothing to do: timestamps up to {} may have been given out, and none is given out twice",
+                    bound - 1
+                )),
+            });
+        }
         let is_remedy = self.to.get() >= site.service.bound();
-        let before = if is_remedy { 0 } else { site.bound()? };
         let allocator = if is_remedy { site.new_allocator(1)? } else { site.allocator(1)? };
         site.wait(allocator.fast_forward(self.to)).map_err(|error| place::take(&error))?;
         done(match self.common.json {
             true => print_json(&json!({ "fast_forward": self.to.get() })),
-            false if self.to.get() < before => print(&format!(
-                "nothing to do: timestamps up to {} were given out, and none is given out twice",
-                before - 1
-            )),
             false => print(&format!("the next timestamps are above {}", self.to)),
         })
     }
