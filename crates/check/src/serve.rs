@@ -15,7 +15,8 @@
 //! 5. A commit to two tables takes effect in both at once, or in none.
 //! 6. A request with a key takes effect once at most, however often it is delivered.
 //! 7. A table that is loaded has every snapshot that was acknowledged before the load began.
-//! 8. Every client comes to an end, and every request that reached a server that lives is answered.
+//! 8. No two tables have files in one folder, or in one that is in a folder of the other.
+//! 9. Every client comes to an end, and every request that reached a server that lives is answered.
 //!
 //! Times of snapshots are far in the future: the crate `iceberg` dates versions without a new snapshot by the clock of the
 //! machine. Where the last version is newer than that, the service keeps its time, so nothing depends on the clock.
@@ -23,6 +24,7 @@
 mod book;
 mod client;
 mod doubting;
+mod folders;
 mod judge;
 mod lance;
 mod looks;

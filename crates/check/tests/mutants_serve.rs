@@ -15,7 +15,7 @@ const CHAIN: &str = "serve-manifest-chain";
 const LANCE: &str = "lance-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 24] = [
+const MISTAKES: [(Mistake, &str, &str); 26] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::KeyOfAny), CHAIN, "storm"),
     (Mistake::Service(Mutant::UuidIgnored), CHAIN, "wrong-clocks"),
@@ -24,7 +24,9 @@ const MISTAKES: [(Mistake, &str, &str); 24] = [
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
     (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "sleepers"),
-    (Mistake::Service(Mutant::RegistrationNotAsserted), CHAIN, "wrong-clocks"),
+    (Mistake::Service(Mutant::ClaimNotAsserted), CHAIN, "wrong-clocks"),
+    (Mistake::Service(Mutant::ClaimsUnseen), CHAIN, "crowd"),
+    (Mistake::Service(Mutant::MoveNotNoted), CHAIN, "repeats"),
     (Mistake::Service(Mutant::RegisteredInUse), CHAIN, "repeats"),
     (Mistake::Service(Mutant::LandedIsConflict), CHAIN, "repeats"),
     (Mistake::Service(Mutant::RefusalTrusted), CHAIN, "repeats"),

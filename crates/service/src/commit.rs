@@ -10,7 +10,7 @@
 //! 3. If one does not fit and that version may be out of date, load the newest, and decide again.
 //! 4. Write the new manifest lists and the metadata file, under fresh names.
 //! 5. **The commit point**: move the table's pointer from the old file to the new, and create the keys of the requests,
-//!    in one commit of the catalog.
+//!    in one commit of the catalog. (`land.rs`)
 //! 6. Overtaken: the pointer is elsewhere, or it is another server's turn. Nothing was done; load, and decide again.
 //!    Overtaken twice: wait in line. (`turn.rs`)
 //! 7. Unknown: read back. The pointer, and the log in the metadata that it points to, say what followed the old file;
@@ -20,6 +20,7 @@
 mod ahead;
 pub(crate) mod decide;
 mod doubt;
+mod land;
 pub(crate) mod priority;
 mod settle;
 mod turn;
@@ -30,9 +31,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use glidepath_env::{Backoff, Env, Exponential, JitterRange};
-use glidepath_model::{Action, Name, Refusal, Span};
+use glidepath_model::{Name, Span};
 use glidepath_protocols::group::line::Turns;
-use glidepath_protocols::group::{CommitError, Grouped, Hold};
+use glidepath_protocols::group::{Grouped, Hold};
 use glidepath_queue::{Left, NotQueued, Seat, Taken, Turn};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
@@ -41,11 +42,11 @@ use iceberg::{TableRequirement, TableUpdate};
 use crate::bodies::Loaded;
 use crate::cells::{Answer, Cell, Told};
 use crate::error::{Kind, ServiceError};
-use crate::keys::{Idempotency, is_key};
+use crate::keys::Idempotency;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
-use crate::{ConflictOn, Counts, Inner, Service, purge, sound};
+use crate::{ConflictOn, Counts, Inner, Service, sound};
 pub(crate) use ahead::Request;
 use decide::committable;
 pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS, NotDone};
@@ -323,7 +324,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         for (member, verdict) in members.iter_mut().zip(&verdicts) {
             member.sent |= verdict.is_ok();
         }
-        match self.move_pointer(name, (on, &next, turn), &requests, &verdicts).await {
+        let settled = match self.moving(name, on.metadata.location(), next.body.metadata.location()).await {
+            Ok(moving) => self.move_pointer(name, (on, &next, turn), moving, (&requests, &verdicts)).await,
+            Err(error) => Settled::Not(Attempt::Failed(error)),
+        };
+        match settled {
             Settled::Landed => turn.taken(),
             Settled::Not(attempt) => {
                 for member in members.iter_mut() {
@@ -374,53 +379,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let at = self.head().await?;
         let Some(noted) = self.replayed(&at, key.as_ref()).await? else { return Err(error) };
         self.done_before(name, &noted).await
-    }
-
-    /// Step 5, and 7 where its outcome is unknown.
-    async fn move_pointer(
-        &self,
-        name: &Name,
-        (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turns),
-        requests: &[Arc<Request>],
-        verdicts: &[Result<Fitting, NotDone>],
-    ) -> Settled {
-        let pointer = next.body.location.clone();
-        let mut actions = vec![Action::SetPointer {
-            name: name.clone(),
-            expected: Some(on.location.clone()),
-            pointer: pointer.clone(),
-        }];
-        match purge::none_runs_where(&on.location, &pointer, &self.settings.warehouse) {
-            Ok(conditions) => actions.extend(conditions),
-            Err(error) => return Settled::Not(Attempt::Failed(error)),
-        }
-        for (request, verdict) in requests.iter().zip(verdicts) {
-            if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)
-                && !mutant::is(Mutant::KeyForgotten)
-            {
-                match key.action(self.env.unix_ms(), &pointer) {
-                    Ok(action) => actions.push(action),
-                    Err(error) => return Settled::Not(Attempt::Failed(error)),
-                }
-            }
-        }
-        let asserted = turn.actions().flatten();
-        match self.committer.commit(actions.iter().cloned().chain(asserted).collect()).await {
-            Ok(_) => Settled::Landed,
-            Err(CommitError::Refused(Refusal::Exists(note))) if purge::is_note(&note) => {
-                Settled::Not(Attempt::Failed(purge::runs()))
-            }
-            Err(CommitError::Refused(Refusal::Exists(taken))) => {
-                let at = requests.iter().position(|request| is_key(request.key.as_ref(), &taken));
-                at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)
-            }
-            Err(CommitError::Refused(refusal)) => settle::refused(&refusal, &pointer),
-            Err(CommitError::Unknown(cause)) if mutant::is(Mutant::UnknownIsConflict) => {
-                Settled::Unknown(ServiceError::new(Kind::Conflict, cause.to_string()))
-            }
-            Err(CommitError::Unknown(cause)) => self.settle(name, on, &pointer, actions, cause).await,
-            Err(error) => Settled::Not(Attempt::Failed(error.into())),
-        }
     }
 
     /// A fresh name for a metadata file after `earlier`.

@@ -11,8 +11,8 @@ use glidepath_table::Files;
 
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
-use crate::names::{RESERVED, lacks_own};
-use crate::{Counts, Inner, Service, registering};
+use crate::names::{RESERVED, lacks_own, own_name};
+use crate::{Counts, Inner, Service, claims, purge};
 
 /// How long a key is kept at least, in milliseconds.
 pub const LIFETIME_MS: u64 = 30 * 60 * 1000;
@@ -22,6 +22,9 @@ const GRACE_MS: u64 = 10 * 60 * 1000;
 
 /// The most keys that one commit cleans.
 const CLEANED_TOGETHER: usize = 256;
+
+/// The namespace of keys, in that of the service.
+const KEYS: &str = "keys";
 
 const AT: &str = "at";
 const REQUEST: &str = "request";
@@ -60,7 +63,7 @@ impl Idempotency {
     }
 
     pub(crate) fn name(&self) -> Result<Name, ServiceError> {
-        Name::of_parts([RESERVED, "keys", &self.key]).map_err(|error| ServiceError::invalid(error.to_string()))
+        own_name([KEYS, &self.key])
     }
 
     /// The action that keeps the key.
@@ -82,9 +85,9 @@ impl Idempotency {
 }
 
 /// The namespaces of the service, from the outer to the inner.
-fn own_namespaces() -> [&'static [&'static str]; 5] {
-    let [registrations, purged] = [&[RESERVED, registering::FOLDER], &[RESERVED, registering::PURGED]];
-    [&[RESERVED], &[RESERVED, "keys"], &[RESERVED, "purges"], registrations, purged]
+fn own_namespaces() -> impl Iterator<Item = Vec<&'static str>> {
+    let folders = [KEYS, purge::FOLDER, claims::FOLDER].into_iter().chain(purge::MARKS);
+    std::iter::once(vec![RESERVED]).chain(folders.map(|folder| vec![RESERVED, folder]))
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
@@ -180,8 +183,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// If the catalog does not answer.
     pub async fn prepare(&self) -> Result<(), ServiceError> {
         for parts in own_namespaces() {
-            let name =
-                Name::of_parts(parts.iter().copied()).map_err(|error| ServiceError::invalid(error.to_string()))?;
+            let name = Name::of_parts(parts).map_err(|error| ServiceError::invalid(error.to_string()))?;
             // A catalog without versions does not show one namespace as it was before it was made, and the next one after.
             let at = self.head().await?;
             if self.entry(&at, &name).await?.is_some() {
@@ -202,7 +204,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// If the catalog does not answer. It may be called again at any time, also by several servers at once.
     pub async fn clean_keys(&self) -> Result<usize, ServiceError> {
         let at = self.head().await?;
-        let keys = Name::of_parts([RESERVED, "keys"]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let keys = own_name([KEYS])?;
         let catalog = self.inner.committer.catalog();
         let now = self.inner.env.unix_ms();
         let is_old = |_: &Name, entry: &Entry| {

@@ -16,20 +16,24 @@ use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 
-use crate::error::{Kind, Proof, ServiceError};
+use crate::claims::{self, Claim};
+use crate::error::{Kind, ServiceError};
 use crate::keys::CommitFailure;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::{Listing, Page, no_namespace};
+use crate::placing::{self, Folder};
 use crate::reading::{FORMAT, no_table};
-use crate::registering::Declared;
 use crate::tables::{created_told, exists};
-use crate::{Inner, Service, Settings, locations, purge, registering};
+use crate::{Inner, Service, Settings, locations, purge};
 use head::Head;
 
 pub use versions::{LanceVersion, NewLanceVersion, VersionPage};
 
 const LANCE: &str = "lance";
+
+/// How long one purge runs at most: much less than the mark is kept by which nobody can name the folder again.
+const PURGES_FOR_MS: u64 = 60 * 60 * 1000;
 
 /// Properties that begin with this are the server's own.
 const OWN: &str = "glidepath.";
@@ -113,27 +117,29 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Some(managed) => managed,
             None => asks_managed(&namespace.properties)?.unwrap_or(false),
         };
-        let location = match asked {
+        let folder = match asked {
             Some(_) if managed => {
                 let words = format!("with {MANAGED_VERSIONING} the server chooses the location: leave it out");
                 return Err(ServiceError::invalid(words));
             }
             Some(asked) => {
-                let location = paths::checked(&asked, &self.allowed(&identifier.namespace))?;
-                self.inner.check_unused(&location, &identifier.catalog_name()?).await?;
-                location
+                Folder::named(locations::with_room(paths::checked(&asked, &self.allowed(&identifier.namespace))?)?)
             }
             None => {
                 let base = match namespace.properties.get("location") {
                     Some(base) => paths::checked_folder(base, &self.allowed(&identifier.namespace))?,
                     None => paths::of_namespace(&self.inner.settings.warehouse, &identifier.namespace),
                 };
-                paths::fresh(&base, &identifier.name, self.inner.fresh_uuid())
+                let fresh = paths::fresh(&base, &identifier.name, self.inner.fresh_uuid());
+                Folder::made_up(locations::with_room(fresh)?, namespace.properties.contains_key("location"))
             }
         };
-        let location = locations::with_room(location)?;
-        let pointer = if managed { Head::none(&location).text()? } else { location.clone() };
-        self.create_lance(&identifier, location, pointer, properties, None).await
+        let pointer = if managed { Head::none(&folder.location).text()? } else { folder.location.clone() };
+        let claim = self.inner.claim_unused(&folder, &identifier.catalog_name()?).await?;
+        let conditions = folder.conditions(&self.inner.settings.warehouse, claim.as_ref())?;
+        let answer = self.create_lance(&identifier, (folder.location, pointer), properties, conditions).await;
+        self.inner.settle_claim(claim, &answer).await;
+        answer
     }
 
     /// Gives a name to the table in a folder.
@@ -157,30 +163,31 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !paths::has_versions(&self.inner.files, &location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
-        let declared = self.inner.declare(&location).await?;
-        let answer = self.register_declared_lance(&identifier, &location, properties, &declared).await;
-        if answer.as_ref().is_err_and(|error| error.kind.proof() == Proof::NotDone) {
-            self.inner.undeclare(declared).await;
-        }
+        let claim = self.inner.claim(&location).await?;
+        let answer = self.register_claimed_lance(&identifier, &location, properties, &claim).await;
+        self.inner.settle_claim(Some(claim), &answer).await;
         answer
     }
 
-    /// Registers a table of Lance after the registration was declared.
-    async fn register_declared_lance(
+    /// Registers a table of Lance whose folder is claimed.
+    async fn register_claimed_lance(
         &self,
         identifier: &Identifier,
         location: &str,
         properties: BTreeMap<String, String>,
-        declared: &Declared,
+        claim: &Claim,
     ) -> Result<LanceTable, ServiceError> {
         if !paths::has_versions(&self.inner.files, location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
         // Its clients commit by what the store orders, and those of the other table may not.
         if !mutant::is(Mutant::RegisteredInUse) {
-            self.inner.check_unused(location, &identifier.catalog_name()?).await?;
+            self.inner.check_unused(&[location], &identifier.catalog_name()?).await?;
         }
-        self.create_lance(identifier, location.to_owned(), location.to_owned(), properties, Some(declared)).await
+        let folder = Folder::named(location.to_owned());
+        let mut conditions = folder.conditions(&self.inner.settings.warehouse, Some(claim))?;
+        conditions.push(purge::none_ended(location)?);
+        self.create_lance(identifier, (folder.location.clone(), folder.location), properties, conditions).await
     }
 
     /// The folder in which a client may choose locations for a namespace.
@@ -192,23 +199,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn create_lance(
         &self,
         identifier: &Identifier,
-        location: String,
-        pointer: String,
+        (location, pointer): (String, String),
         mut properties: BTreeMap<String, String>,
-        declared: Option<&Declared>,
+        mut actions: Vec<Action>,
     ) -> Result<LanceTable, ServiceError> {
-        let mut actions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
-        actions.extend(declared.map(Declared::ends).unwrap_or_default());
         properties.insert(FORMAT.to_owned(), LANCE.to_owned());
         let (kind, location, pointer) = (EntryKind::Table, Some(location), Some(pointer));
         let entry = Entry { kind, properties, location, pointer, ..Entry::namespace() };
         actions.push(Action::Create { name: identifier.catalog_name()?, entry: entry.clone() });
         let done = self.inner.commit_once(None, actions, "").await;
-        let told = |refusal: &Refusal| {
-            let gone = declared.and_then(|declared| declared.told(refusal));
-            gone.or_else(|| created_told(refusal, identifier))
-        };
-        done.map_err(|failure| failure.told(told))?;
+        done.map_err(|failure| failure.told(|refusal| created_told(refusal, identifier)))?;
         LanceTable::of(entry)
     }
 
@@ -249,7 +249,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 // As `nobody_looks` says.
                 Some(location) if !has_versions => {
                     let mut actions = purge::none_runs(location, &self.inner.settings.warehouse)?;
-                    actions.push(registering::none_runs(location)?);
+                    actions.push(claims::none(location)?);
                     actions
                 }
                 _ => Vec::new(),
@@ -258,8 +258,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Ok(actions)
         };
         let told = |refusal: &Refusal| match refusal {
-            Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
-            Refusal::Exists(name) if registering::is_declaration(name) => Some(registering::overtaken()),
+            Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),
             Refusal::Exists(_) => Some(exists(to)),
             Refusal::NoParent { parent, .. } => Some(no_namespace(&parent.parts())),
             Refusal::WrongKind { name, .. } if *name != old => Some(no_namespace(&name.parts())),
@@ -291,10 +290,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             Ok(actions)
         };
-        let told = |refusal: &Refusal| match refusal {
-            Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
-            _ => None,
-        };
+        let told = |refusal: &Refusal| purge::told(refusal);
         LanceTable::of(self.inner.change_lance(table, false, drop_and_note, told).await?)
     }
 }
@@ -346,9 +342,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Err(ServiceError::new(Kind::Unavailable, words))
     }
 
-    /// Deletes the files of a dropped table: all in a folder that a server made for it, and otherwise those that are
-    /// where Lance puts them.
+    /// Deletes the files of a dropped table: all in a folder that a server made for it but those of Iceberg, and otherwise
+    /// those that are where Lance puts them.
     pub(crate) async fn purge_lance(&self, location: &str) -> Result<(), ServiceError> {
+        let began = self.env.unix_ms();
         let all = paths::is_fresh(location);
         let mut after: Option<String> = None;
         loop {
@@ -356,7 +353,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.clone());
             let wanted = page.iter().filter(|file| all || paths::is_of_lance(file, location));
-            let wanted = wanted.filter(|file| locations::is_within(file, location));
+            let wanted = wanted.filter(|file| locations::is_within(file, location) && !paths::is_of_iceberg(file));
+            // By then another server may have ended the purge, and its mark of the location be gone.
+            if self.env.unix_ms().abs_diff(began) > PURGES_FOR_MS {
+                let words = "the purge of a table of Lance has taken an hour; it is begun again for what is left";
+                return Err(ServiceError::new(Kind::Unavailable, words));
+            }
             for deleted in glidepath_env::together(crate::AT_ONCE, wanted.map(|file| self.files.delete(file))).await {
                 deleted?;
             }

@@ -10,6 +10,7 @@
 mod bodies;
 mod browse;
 mod cells;
+mod claims;
 mod commit;
 mod counts;
 mod error;

@@ -8,6 +8,11 @@ use uuid::Uuid;
 use crate::Settings;
 use crate::error::{Kind, ServiceError};
 
+/// Whether one of two folders is the other, or is in it.
+pub(crate) fn meet(one: &str, other: &str) -> bool {
+    is_within(one, other) || is_within(other, one)
+}
+
 /// The longest name of a folder, without what tells it from others: file systems allow 255 bytes.
 pub(crate) const LONGEST: usize = 200;
 

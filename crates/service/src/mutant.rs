@@ -18,10 +18,14 @@ pub enum Mutant {
     LedInAnyOrder,
     /// A table may be created where a purge runs.
     CreatedBesidePurge,
-    /// The end of a purge neither ends the registrations of the deleted files nor marks their location.
+    /// The end of a purge neither ends the claims of the deleted files nor marks their location.
     PurgeForgotten,
-    /// A registration commits on no conditions.
-    RegistrationNotAsserted,
+    /// What claimed a folder commits on no conditions.
+    ClaimNotAsserted,
+    /// Who claims a folder does not see the claims of others in or around it.
+    ClaimsUnseen,
+    /// A table that moves does not note where.
+    MoveNotNoted,
     /// A registration does not look whether another table has the files.
     RegisteredInUse,
     /// An append that is in the table already is answered with a conflict.

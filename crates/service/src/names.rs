@@ -81,6 +81,17 @@ fn checked<'a>(parts: impl IntoIterator<Item = &'a String> + Clone) -> Result<Na
     })
 }
 
+/// A name of the service's own.
+pub(crate) fn own_name<const PARTS: usize>(parts: [&str; PARTS]) -> Result<Name, ServiceError> {
+    let parts = std::iter::once(RESERVED).chain(parts);
+    Name::of_parts(parts).map_err(|error| ServiceError::invalid(error.to_string()))
+}
+
+/// Whether this is a name in that namespace of the service.
+pub(crate) fn is_own(name: &Name, folder: &str) -> bool {
+    name.parent().is_some_and(|parent| parent.parts() == [RESERVED, folder])
+}
+
 /// Whether a commit was refused because a namespace of the service is missing.
 pub(crate) fn lacks_own(refusal: &Refusal) -> bool {
     match refusal {

@@ -1,70 +1,259 @@
-//! In which folder are the files of a new table or view?
+//! In which folders are the files of a table or view?
 //!
-//! In one that the server makes up, which no other has, or in one that the client names. That one may be another table's,
-//! also one's that the client may not see: a table keeps its folder when it is renamed. Two tables in one folder have the same
-//! credentials of the storage, and neither can be purged. So a folder that a client names is looked for in the whole catalog.
+//! A new one gets a folder that the server makes up, which no other has, or one that the client names; and it may move to one that
+//! the client names. That one may be another table's, also one's that the client may not see: a table keeps its folder when it
+//! is renamed. Two tables in one folder have the same credentials of the storage, and neither can be purged. So a folder that a
+//! client names is [claimed](crate::claims), and looked for in the whole catalog.
+//!
+//! The entry of a table has the location that it was created or registered with. What it gets when it moves is noted in properties
+//! of the entry, because its snapshots may still name files in the folders before; and so are the folders in which the metadata
+//! names files when it is registered.
 //!
 //! A table that is created by its first commit has a folder that a server made up before, and that commit names it. A large
 //! catalog is not read for that: if the folder is written as the server writes folders of this very name, only a table that had
 //! this name before can be there, and a table of Iceberg has its metadata file there.
 
+use std::collections::BTreeSet;
+
 use glidepath_env::Env;
-use glidepath_model::Name;
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
+use iceberg::spec::TableMetadata;
 
+use crate::claims::{self, Claim};
 use crate::error::ServiceError;
-use crate::locations::{is_within, unslashed};
+use crate::locations::{is_within, meet, unslashed};
+use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
-use crate::{Inner, Service, locations};
+use crate::{Inner, Service, locations, purge};
 
 /// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a look at
 /// the whole catalog.
 const REQUESTS: usize = 6;
 const PAGE: usize = 1000;
 
+/// The properties of an entry that name folders in which the table has files, besides its location.
+const PLACE: &str = "glidepath.place.";
+
+/// The most of them.
+const MOST_PLACES: usize = 64;
+
+/// A folder for a table or view, before it is claimed.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    pub(crate) location: String,
+    /// Whether another table may be there.
+    may_be_used: bool,
+    /// Whether a client has named it, or a folder that it is in.
+    named: bool,
+}
+
+impl Folder {
+    /// A folder that a client names.
+    pub(crate) fn named(location: String) -> Self {
+        Self { location, may_be_used: true, named: true }
+    }
+
+    /// A folder that the server has made up, in one that a client has named or not.
+    pub(crate) fn made_up(location: String, named: bool) -> Self {
+        Self { location, may_be_used: false, named }
+    }
+
+    /// The conditions of the commit that gives it to a table.
+    pub(crate) fn conditions(&self, warehouse: &str, claim: Option<&Claim>) -> Result<Vec<Action>, ServiceError> {
+        let mut conditions = purge::none_runs(&self.location, warehouse)?;
+        if self.named {
+            conditions.extend(purge::none_emptied(&self.location, warehouse)?);
+        }
+        conditions.extend(claim.map(Claim::ends).unwrap_or_default());
+        Ok(conditions)
+    }
+}
+
+/// The answer to a request that is refused because of the folder.
+pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
+    purge::told(refusal).or_else(|| claims::told(refusal))
+}
+
+/// The folders and files of an entry, by which it is found.
+fn places(entry: &Entry) -> impl Iterator<Item = &String> {
+    let noted = entry.properties.iter().filter(|(key, _)| key.starts_with(PLACE)).map(|(_, place)| place);
+    entry.location.iter().chain(&entry.pointer).chain(noted)
+}
+
+fn place_key(place: &str) -> String {
+    format!("{PLACE}{}", purge::digest(place))
+}
+
+/// The action that notes that a table has files in a folder.
+fn noted(name: &Name, place: &str) -> Option<Action> {
+    let changes = [(place_key(place), Some(place.to_owned()))].into();
+    (!mutant::is(Mutant::MoveNotNoted)).then(|| Action::SetProperties { name: name.clone(), changes })
+}
+
+/// The entry of a table of Iceberg.
+pub(crate) fn table_entry(location: &str, pointer: &str) -> Entry {
+    Entry {
+        kind: EntryKind::Table,
+        location: Some(location.to_owned()),
+        pointer: Some(pointer.to_owned()),
+        ..Entry::namespace()
+    }
+}
+
+/// The folders outside of its location in which metadata names lists of manifests and metadata files, if they are in the warehouse.
+pub(crate) fn others_of(metadata: &TableMetadata, warehouse: &str) -> Result<BTreeSet<String>, ServiceError> {
+    let lists = metadata.snapshots().map(|snapshot| snapshot.manifest_list());
+    let files = lists.chain(metadata.metadata_log().iter().map(|log| log.metadata_file.as_str()));
+    let folders = files.filter_map(|file| {
+        let (folder, _) = file.rsplit_once('/')?;
+        let folder = folder.strip_suffix("/metadata").unwrap_or(folder);
+        (is_within(folder, warehouse) && !is_within(folder, metadata.location())).then(|| folder.to_owned())
+    });
+    let mut others = BTreeSet::new();
+    for folder in folders {
+        others.insert(folder);
+        check_places(others.len())?;
+    }
+    Ok(others)
+}
+
+/// The entry of a table whose metadata names files in these other folders.
+pub(crate) fn registered_entry(location: &str, pointer: &str, others: &BTreeSet<String>) -> Entry {
+    let properties = others.iter().map(|place| (place_key(place), place.clone())).collect();
+    Entry { properties, ..table_entry(location, pointer) }
+}
+
+fn check_places(places: usize) -> Result<(), ServiceError> {
+    if places <= MOST_PLACES {
+        return Ok(());
+    }
+    let words =
+        format!("the table has files in more than {MOST_PLACES} folders besides its first; no more are allowed");
+    Err(ServiceError::invalid(words))
+}
+
+/// A table or view that is about to move.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    pub(crate) claim: Claim,
+    /// What its commit does besides moving the pointer.
+    pub(crate) actions: Vec<Action>,
+}
+
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// The location of a new table or view: as asked if it is in the warehouse and no other's, or a folder of its own.
-    pub(crate) async fn location_of(
+    /// The folder of a new table or view: as asked if it is in the warehouse, or one of its own.
+    pub(crate) async fn folder_of(
         &self,
         identifier: &Identifier,
         asked: Option<String>,
-    ) -> Result<String, ServiceError> {
+    ) -> Result<Folder, ServiceError> {
         let at = self.head().await?;
         let namespace = self.namespace_at(&at, &identifier.namespace).await?;
         let settings = &self.inner.settings;
         let allowed = settings.folder_of(&identifier.namespace);
+        let named = namespace.properties.contains_key("location");
         let base = match namespace.properties.get("location") {
             Some(location) => locations::checked_folder(location, &allowed),
             None => Ok(locations::of_namespace(&settings.warehouse, &identifier.namespace)),
         };
         let Some(asked) = asked else {
-            return locations::with_room(locations::fresh(&base?, &identifier.name, self.inner.fresh_uuid()));
+            let fresh = locations::fresh(&base?, &identifier.name, self.inner.fresh_uuid());
+            return Ok(Folder::made_up(locations::with_room(fresh)?, named));
         };
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
         let made_up = base.is_ok_and(|base| locations::is_fresh(&location, &base, &identifier.name));
         if !made_up || self.inner.may_have_table(&location).await {
-            self.inner.check_unused(&location, &identifier.catalog_name()?).await?;
+            return Ok(Folder::named(location));
         }
-        Ok(location)
+        Ok(Folder::made_up(location, named))
+    }
+
+    /// Refuses a folder for a table that is created later if it is another's now, or is being purged.
+    pub(crate) async fn check_folder(&self, folder: &Folder, own: &Name) -> Result<(), ServiceError> {
+        if !folder.may_be_used {
+            return Ok(());
+        }
+        self.inner.check_unused(&[folder.location.as_str()], own).await?;
+        let at = self.head().await?;
+        for condition in folder.conditions(&self.inner.settings.warehouse, None)? {
+            if let Action::Assert { name, holds: Assertion::Absent } = condition
+                && self.entry(&at, &name).await?.is_some()
+                && let Some(error) = told(&Refusal::Exists(name))
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Refuses a location that a client names if a table or view other than `own` has files in or around it. Reads every entry
+    /// Claims a folder in which another table may be, if it is not.
+    pub(crate) async fn claim_unused(&self, folder: &Folder, own: &Name) -> Result<Option<Claim>, ServiceError> {
+        match folder.may_be_used {
+            true => self.claim_all_unused(&[folder.location.as_str()], own).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Claims the first of these folders, if no other table is in any of them.
+    async fn claim_all_unused(&self, folders: &[&str], own: &Name) -> Result<Claim, ServiceError> {
+        let claim = self.claim(folders.first().copied().unwrap_or_default()).await?;
+        match self.check_unused(folders, own).await {
+            Ok(()) => Ok(claim),
+            Err(error) => {
+                self.release(&claim).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Refuses locations that a client names if a table or view other than `own` has files in or around one. Reads every entry
     /// of the catalog.
-    pub(crate) async fn check_unused(&self, location: &str, own: &Name) -> Result<(), ServiceError> {
-        match self.is_in_use(&[location], Some(own)).await? {
+    pub(crate) async fn check_unused(&self, locations: &[&str], own: &Name) -> Result<(), ServiceError> {
+        match self.is_in_use(locations, Some(own)).await? {
             false => Ok(()),
             // Not which one: the client may not know of it.
             true => {
                 let words = format!(
-                    "the location {location:?} is not allowed: another table or view has files in it or around it; leave the \
-                     location out, so that the server chooses one, or name another"
+                    "the location {:?} is not allowed: another table or view has files in it or around it; leave the \
+                     location out, so that the server chooses one, or name another",
+                    locations.first().copied().unwrap_or_default()
                 );
                 Err(ServiceError::invalid(words))
             }
         }
+    }
+
+    /// Whether a table or view other than `except` has files in, or around, one of these locations. Reads every entry of the
+    /// catalog.
+    pub(crate) async fn is_in_use(&self, locations: &[&str], except: Option<&Name>) -> Result<bool, ServiceError> {
+        let at = self.head().await?;
+        let meets = |place: &String| locations.iter().any(|location| meet(place, location));
+        let has_files = |name: &Name, entry: &Entry| {
+            let counts = entry.kind != EntryKind::Namespace && except != Some(name);
+            counts && places(entry).any(meets)
+        };
+        let seen = |namespace: &Name| !crate::names::is_hidden(namespace);
+        Ok(!self.committer.catalog().search(&at, seen, has_files).await?.is_empty())
+    }
+
+    /// Claims the folder to which a table or view moves; `None` if it stays. Reads every entry of the catalog.
+    pub(crate) async fn moving(&self, name: &Name, now: &str, next: &str) -> Result<Option<Moving>, ServiceError> {
+        if unslashed(now) == unslashed(next) {
+            return Ok(None);
+        }
+        let at = self.head().await?;
+        if let Some(entry) = self.committer.catalog().entry(&at, name).await? {
+            check_places(places(&entry).count().saturating_sub(1))?;
+        }
+        let folder = Folder::named(next.to_owned());
+        let claim = self.claim_all_unused(&[next], name).await?;
+        let mut actions = folder.conditions(&self.settings.warehouse, Some(&claim))?;
+        actions.extend(noted(name, next));
+        Ok(Some(Moving { claim, actions }))
     }
 
     /// Whether a folder may be that of a table which has been written: `false` is certain. So it is not certain where the store

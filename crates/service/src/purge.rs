@@ -5,14 +5,16 @@
 //!
 //! * new tables get folders of their own, and a table can neither be created in nor registered from a location that is
 //!   noted: its commit asserts that there is no such note;
-//! * before deleting, the purge looks through the catalog for tables in or around the noted location (registered twice
-//!   under two names, say). If there is one, nothing is deleted, and the note is removed;
-//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted. The files of a
-//!   Lance table are found by listing its folder instead. So no table can be created in a folder below a noted location
-//!   either, and of a folder that no server made, only those files are deleted that are where Lance puts them.
+//! * before deleting, the purge looks through the catalog for tables that have files in or around the noted location
+//!   ([places](crate::placing)). If there is one, nothing is deleted, and the note is removed;
+//! * only files that the dropped metadata names, and that are in the table's own folder, are deleted; with
+//!   `gc.enabled=false` none of data;
+//! * the files of a Lance table are found by listing its folder instead. So no table can be created in a folder below a noted
+//!   location either; of a folder that no server made, only those files are deleted that are where Lance puts them; and because
+//!   another server may be at the same purge, and have slept, the location is marked for a day, in which nobody can name it.
 //!
-//! The note is removed after the last file, in a commit that ends the [registrations](crate::registering) which may have found
-//! the files before. A purge that is cut off is begun again.
+//! The note is removed after the last file, in a commit that ends the [claims](crate::claims) of who may have found the files
+//! before. A purge that is cut off is begun again.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -28,11 +30,19 @@ use iceberg::spec::TableMetadata;
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
-use crate::names::RESERVED;
-use crate::{Inner, Service};
+use crate::names::{is_own, own_name};
+use crate::{Inner, Service, claims};
 
 /// The namespace of notes, in that of the service.
-const FOLDER: &str = "purges";
+pub(crate) const FOLDER: &str = "purges";
+
+/// Those of marks of purges that have ended: of all, and of those that found what to delete by listing a folder.
+pub(crate) const MARKS: [&str; 2] = [PURGED, EMPTIED];
+const PURGED: &str = "purged";
+const EMPTIED: &str = "emptied";
+
+/// How long a mark is kept: longer than a write, or a server that has stopped, is under way.
+pub(crate) const MARKED_MS: u64 = 24 * 60 * 60 * 1000;
 
 const LOCATION: &str = "location";
 const POINTER: &str = "metadata";
@@ -45,7 +55,7 @@ pub(crate) const GRACE_MS: u64 = 60 * 1000;
 
 /// The note of a purge: it is found by the location, so that a creation there can see it.
 fn name(location: &str) -> Result<Name, ServiceError> {
-    Name::of_parts([RESERVED, FOLDER, &digest(location)]).map_err(|error| ServiceError::invalid(error.to_string()))
+    own_name([FOLDER, &digest(location)])
 }
 
 /// A name for a location, which is longer than names may be: a digest of 128 bits, in two halves.
@@ -60,11 +70,6 @@ pub(crate) fn digest(location: &str) -> String {
         digest.push_str(&format!("{:016x}", hasher.finish()));
     }
     digest
-}
-
-/// Whether this is the name of a note.
-pub(crate) fn is_note(name: &Name) -> bool {
-    name.parent().is_some_and(|parent| parent.parts() == [RESERVED, FOLDER])
 }
 
 /// The action that notes a purge.
@@ -88,16 +93,32 @@ fn noted_with(location: &str, (key, value): (&str, &str), now_ms: u64) -> Result
 
 /// The conditions that no purge runs at a location, nor at a folder of the warehouse that it is in.
 pub(crate) fn none_runs(location: &str, warehouse: &str) -> Result<Vec<Action>, ServiceError> {
+    if mutant::is(Mutant::CreatedBesidePurge) {
+        return Ok(Vec::new());
+    }
+    absent(FOLDER, location, warehouse)
+}
+
+/// The conditions that no folder has lately been emptied by a purge that is, or has, this location. A server that slept may still be
+/// deleting what is where Lance puts files, whoever has put it there.
+pub(crate) fn none_emptied(location: &str, warehouse: &str) -> Result<Vec<Action>, ServiceError> {
+    absent(EMPTIED, location, warehouse)
+}
+
+/// The condition that the files in a location have not been deleted lately.
+pub(crate) fn none_ended(location: &str) -> Result<Action, ServiceError> {
+    Ok(Action::Assert { name: own_name([PURGED, &digest(location)])?, holds: Assertion::Absent })
+}
+
+/// The conditions that nothing is there for a location, nor for a folder of the warehouse that it is in.
+fn absent(folder: &str, location: &str, warehouse: &str) -> Result<Vec<Action>, ServiceError> {
     let whole = unslashed(location.trim_end_matches('/'));
     let warehouse = unslashed(warehouse.trim_end_matches('/'));
     let (mut conditions, mut place) = (Vec::new(), whole.as_str());
-    if mutant::is(Mutant::CreatedBesidePurge) {
-        return Ok(conditions);
-    }
     loop {
-        conditions.push(Action::Assert { name: name(place)?, holds: Assertion::Absent });
+        conditions.push(Action::Assert { name: own_name([folder, &digest(place)])?, holds: Assertion::Absent });
         match place.rsplit_once('/') {
-            Some((folder, _)) if folder != warehouse && is_within(folder, &warehouse) => place = folder,
+            Some((outer, _)) if outer != warehouse && is_within(outer, &warehouse) => place = outer,
             _ => return Ok(conditions),
         }
     }
@@ -109,7 +130,18 @@ pub(crate) fn none_runs_where(before: &str, file: &str, warehouse: &str) -> Resu
     if folder(before) == folder(file) { Ok(Vec::new()) } else { none_runs(&folder(file), warehouse) }
 }
 
-pub(crate) fn runs() -> ServiceError {
+/// The answer to a request that is refused by a purge.
+pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
+    let Refusal::Exists(name) = refusal else { return None };
+    if is_own(name, FOLDER) {
+        return Some(runs());
+    }
+    let words = "the files of a dropped table at this location have been deleted within the last day; not done: use another \
+                 location, or try again later";
+    MARKS.iter().any(|folder| is_own(name, folder)).then(|| ServiceError::new(Kind::Unavailable, words))
+}
+
+fn runs() -> ServiceError {
     let words = "the files of a dropped table at this location are being deleted; not done: use another location, or try again \
                  later";
     ServiceError::new(Kind::Unavailable, words)
@@ -122,7 +154,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// If the catalog or the store does not answer; it may be called again, also by several servers at once.
     pub async fn run_purges(&self) -> Result<usize, ServiceError> {
         let at = self.head().await?;
-        let notes = Name::of_parts([RESERVED, FOLDER]).map_err(|error| ServiceError::invalid(error.to_string()))?;
+        let notes = own_name([FOLDER])?;
         let catalog = self.inner.committer.catalog();
         let (mut ended, mut failed, mut after) = (0, None, None);
         loop {
@@ -138,7 +170,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 }
             }
         }
-        self.clean_registrations().await?;
+        self.clean_claims().await?;
         failed.map_or(Ok(ended), Err)
     }
 
@@ -150,31 +182,39 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let used = self.inner.is_in_use(&[location.as_str()], None).await?;
         // Metadata elsewhere may be another table's: this one has moved, or was registered.
         let moved = entry.properties.get(POINTER).is_some_and(|pointer| !is_within(pointer, location));
+        let mut marks: &[&str] = &[];
         if !used && !moved {
             match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
-                (Some(pointer), _) => self.inner.purge(location, pointer).await?,
-                (None, Some(_)) => self.inner.purge_lance(location).await?,
+                (Some(pointer), _) => {
+                    self.inner.purge(location, pointer).await?;
+                    marks = &[PURGED];
+                }
+                (None, Some(_)) => {
+                    self.inner.purge_lance(location).await?;
+                    marks = &MARKS;
+                }
                 (None, None) => return Ok(false),
             }
         }
-        self.end_purge(note, entry.pointer.clone(), (!used && !moved).then_some(location)).await?;
+        self.end_purge(note, entry.pointer.clone(), (location, marks)).await?;
         Ok(true)
     }
 
-    /// Removes the note of a purge, and ends the registrations in its location if files were deleted. Not a note of a later purge:
-    /// another server may be deleting files because of that.
+    /// Removes the note of a purge. If files were deleted, it ends the claims there, and marks the location. Not a note of a later
+    /// purge: another server may be deleting files because of that.
     async fn end_purge(
         &self,
         note: Name,
         pointer: Option<String>,
-        purged: Option<&String>,
+        (location, marks): (&str, &[&str]),
     ) -> Result<(), ServiceError> {
         let same = Action::Assert { name: note.clone(), holds: Assertion::Pointer(pointer) };
         let drop = Action::Drop { name: note.clone(), kind: EntryKind::Table, expected: None };
         for _ in 0..self.inner.settings.attempts {
             let mut actions = vec![same.clone(), drop.clone()];
-            if let Some(location) = purged {
-                actions.extend(self.inner.ends_of_registrations(location).await?);
+            if !marks.is_empty() && !mutant::is(Mutant::PurgeForgotten) {
+                actions.extend(self.inner.ends_of_claims(location).await?);
+                actions.extend(self.inner.marked(location, marks).await?);
             }
             match self.inner.committer.commit(actions).await {
                 // Another server was faster.
@@ -183,7 +223,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 {
                     return Ok(());
                 }
-                // A registration was declared, or ended, meanwhile.
+                // A claim or a mark came or went meanwhile.
                 Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PointerMoved { .. } | Refusal::Exists(_))) => {
                 }
                 Ok(_) => return Ok(()),
@@ -191,23 +231,24 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         // The note is still there, so the purge is run again.
-        Err(ServiceError::new(Kind::Unavailable, "registrations came first every time at the end of a purge"))
+        Err(ServiceError::new(Kind::Unavailable, "claims of its location came first every time at the end of a purge"))
     }
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Whether a table other than `except` has files in, or around, one of these locations. Reads every entry of the
-    /// catalog.
-    pub(crate) async fn is_in_use(&self, locations: &[&str], except: Option<&Name>) -> Result<bool, ServiceError> {
-        let at = self.head().await?;
-        let meets =
-            |place: &String| locations.iter().any(|location| is_within(place, location) || is_within(location, place));
-        let has_files = |name: &Name, entry: &Entry| {
-            let counts = entry.kind != EntryKind::Namespace && except != Some(name);
-            counts && entry.location.iter().chain(&entry.pointer).any(meets)
-        };
-        let seen = |namespace: &Name| !crate::names::is_hidden(namespace);
-        Ok(!self.committer.catalog().search(&at, seen, has_files).await?.is_empty())
+    /// The actions that mark a location now.
+    async fn marked(&self, location: &str, marks: &[&str]) -> Result<Vec<Action>, ServiceError> {
+        let (at, now) = (self.head().await?, self.env.unix_ms());
+        let mut actions = Vec::new();
+        for folder in marks {
+            let name = own_name([*folder, &digest(location)])?;
+            actions.push(match self.committer.catalog().entry(&at, &name).await? {
+                // Another table was purged there before.
+                Some(_) => claims::timed_again(name, now),
+                None => Action::Create { name, entry: claims::timed(now, None, None) },
+            });
+        }
+        Ok(actions)
     }
 
     async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {
@@ -218,7 +259,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let files = self.named_by(&body.metadata).await?;
+        let files = self.named_by(&body.metadata, collects(&body.metadata)).await?;
         for file in files.iter().filter(|file| is_within(file, location) && *file != pointer) {
             match self.files.delete(file).await {
                 // Whoever wrote the metadata may name what is no file of this server.
@@ -229,8 +270,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(self.files.delete(pointer).await?)
     }
 
-    /// The files that the metadata of a table names, at all depths.
-    async fn named_by(&self, metadata: &TableMetadata) -> Result<BTreeSet<String>, ServiceError> {
+    /// The files that the metadata of a table names, at all depths; those of data only if asked for.
+    async fn named_by(&self, metadata: &TableMetadata, with_data: bool) -> Result<BTreeSet<String>, ServiceError> {
         let mut files: BTreeSet<String> = metadata.metadata_log().iter().map(|log| log.metadata_file.clone()).collect();
         files.extend(metadata.statistics_iter().map(|file| file.statistics_path.clone()));
         files.extend(metadata.partition_statistics_iter().map(|file| file.statistics_path.clone()));
@@ -245,7 +286,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             files.insert(list);
         }
         for manifest in manifests {
-            if let Some(bytes) = self.read_if_there(&manifest).await?
+            if with_data
+                && let Some(bytes) = self.read_if_there(&manifest).await?
                 && let Ok(named) = data_files(&bytes)
             {
                 files.extend(named);
@@ -262,6 +304,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether the files of data may be deleted: with `gc.enabled=false` they are, or may be, other tables' too.
+fn collects(metadata: &TableMetadata) -> bool {
+    // As Iceberg's library for Java reads it: everything but `true` is false.
+    metadata.properties().get("gc.enabled").is_none_or(|value| value.eq_ignore_ascii_case("true"))
 }
 
 #[cfg(test)]
@@ -282,7 +330,7 @@ mod tests {
         };
         let first = note("s3://b/lake/t/metadata/1.json", 1).await;
         let end = async |entry: &Entry| {
-            server.end_purge(name(location).unwrap(), entry.pointer.clone(), Some(&location.to_owned())).await.unwrap();
+            server.end_purge(name(location).unwrap(), entry.pointer.clone(), (location, &MARKS)).await.unwrap();
         };
         end(&first).await;
         let second = note("s3://b/lake/t/metadata/2.json", 2).await;

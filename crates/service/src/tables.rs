@@ -13,14 +13,16 @@ use iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
 
 use crate::bodies::Body;
 use crate::cells::Answer;
+use crate::claims::{self, Claim};
 use crate::commit::TableCommit;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
+use crate::placing::{self, Folder, table_entry};
 use crate::reading::{is_iceberg, no_table};
-use crate::{Counts, Proof, Service, purge, registering};
+use crate::{Counts, Proof, Service, purge};
 
 /// A table to create.
 #[derive(Clone, Debug)]
@@ -54,11 +56,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.done_before(&identifier.catalog_name()?, &noted).await;
         }
-        let metadata = match self.new_metadata(new).await {
-            Ok(metadata) => metadata,
-            Err(error) => return self.unless_before(&identifier.catalog_name()?, key, error).await,
+        let answer = match self.new_metadata(new).await {
+            Ok((folder, metadata)) => self.install(&identifier, (&folder, metadata), key).await,
+            Err(error) => Err(error),
         };
-        self.install(&identifier, metadata, key).await
+        match answer {
+            Err(error) if matches!(error.kind, Kind::Invalid | Kind::Unavailable | Kind::Exists) => {
+                self.unless_before(&identifier.catalog_name()?, key, error).await
+            }
+            answer => answer,
+        }
     }
 
     /// The metadata that a table would have, without creating it: for a client that creates it by its first commit.
@@ -67,19 +74,23 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// As [`create_table`](Self::create_table).
     pub async fn stage_table(&self, new: NewTable) -> Result<TableMetadata, ServiceError> {
         let at = self.head().await?;
-        if self.entry(&at, &new.identifier.catalog_name()?).await?.is_some() {
+        let name = new.identifier.catalog_name()?;
+        if self.entry(&at, &name).await?.is_some() {
             return Err(self.taken(exists(&new.identifier), &new.identifier, EntryKind::Table).await);
         }
-        self.new_metadata(new).await
+        let (folder, metadata) = self.new_metadata(new).await?;
+        self.check_folder(&folder, &name).await?;
+        Ok(metadata)
     }
 
-    async fn new_metadata(&self, new: NewTable) -> Result<TableMetadata, ServiceError> {
+    async fn new_metadata(&self, new: NewTable) -> Result<(Folder, TableMetadata), ServiceError> {
         let NewTable { identifier, schema, location, partition_spec, sort_order, mut properties } = new;
         let (codec, zstd) = NEW_CODEC;
         properties.entry(codec.to_owned()).or_insert_with(|| zstd.to_owned());
         let uuid = self.inner.fresh_uuid();
-        let location = self.location_of(&identifier, location).await?;
-        Ok(create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?)
+        let folder = self.folder_of(&identifier, location).await?;
+        let location = folder.location.clone();
+        Ok((folder, create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?))
     }
 
     /// This error, unless an earlier delivery of the request was done since it was looked for: that may be the reason.
@@ -91,8 +102,26 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    /// Writes the first metadata file of a table and creates its entry.
-    async fn install(&self, identifier: &Identifier, metadata: TableMetadata, key: Option<&Idempotency>) -> Answer {
+    /// Writes the first metadata file of a table and creates its entry, in a folder that is claimed before if another table may be there.
+    async fn install(
+        &self,
+        identifier: &Identifier,
+        (folder, metadata): (&Folder, TableMetadata),
+        key: Option<&Idempotency>,
+    ) -> Answer {
+        let claim = self.inner.claim_unused(folder, &identifier.catalog_name()?).await?;
+        let answer = self.install_claimed(identifier, (folder, claim.as_ref()), metadata, key).await;
+        self.inner.settle_claim(claim, &answer).await;
+        answer
+    }
+
+    async fn install_claimed(
+        &self,
+        identifier: &Identifier,
+        (folder, claim): (&Folder, Option<&Claim>),
+        metadata: TableMetadata,
+        key: Option<&Idempotency>,
+    ) -> Answer {
         let name = identifier.catalog_name()?;
         let location = metadata.location().to_owned();
         let file = self.inner.metadata_file(&location, metadata.properties(), None)?;
@@ -101,7 +130,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let create = Action::Create { name, entry: table_entry(&location, &body.location) };
         let mut actions = vec![create];
         let warehouse = &self.inner.settings.warehouse;
-        actions.extend(purge::none_runs(&location, warehouse)?);
+        actions.extend(folder.conditions(warehouse, claim)?);
         actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), &body.location, warehouse)?);
         match self.inner.commit_once(key, actions, &body.location).await {
             Ok(Operation::Done) => {
@@ -147,17 +176,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, commit.key.as_ref()).await? {
             return self.inner.done_before(&name, &noted).await;
         }
-        let metadata = match self.created_by(identifier, commit.updates.clone()).await {
-            Ok(metadata) => metadata,
+        let answer = match self.created_by(identifier, commit.updates.clone()).await {
+            Ok((folder, metadata)) => self.install(identifier, (&folder, metadata), commit.key.as_ref()).await,
+            Err(error) => Err(error),
+        };
+        let error = match answer {
+            Err(error) if error.kind == Kind::Exists => error,
             // The table of an earlier delivery may have another name now, and this location.
             Err(error) if error.kind == Kind::Invalid => {
                 let error = self.inner.unless_elsewhere(&name, &commit, error).await;
                 return self.unless_before(&name, commit.key.as_ref(), error).await;
             }
-            Err(error) => return Err(error),
-        };
-        let error = match self.install(identifier, metadata, commit.key.as_ref()).await {
-            Err(error) if error.kind == Kind::Exists => error,
             answer => return answer,
         };
         // A view or a namespace has the name: a retry cannot help, so clients are told so.
@@ -179,15 +208,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         &self,
         identifier: &Identifier,
         updates: Vec<iceberg::TableUpdate>,
-    ) -> Result<TableMetadata, ServiceError> {
+    ) -> Result<(Folder, TableMetadata), ServiceError> {
         let asked = updates.iter().rev().find_map(|update| match update {
             iceberg::TableUpdate::SetLocation { location } => Some(location.clone()),
             _ => None,
         });
-        let location = self.location_of(identifier, asked).await?;
+        let folder = self.folder_of(identifier, asked).await?;
+        let location = folder.location.clone();
         let mut updates = updates;
         updates.push(iceberg::TableUpdate::SetLocation { location: location.clone() });
-        Ok(create_by_updates(updates, location, self.inner.fresh_uuid())?)
+        Ok((folder, create_by_updates(updates, location, self.inner.fresh_uuid())?))
     }
 
     /// Gives a table another name.
@@ -242,10 +272,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         };
         let error = failure.told(|refusal| match refusal {
+            Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),
             Refusal::NotFound(_) => Some(none),
             Refusal::WrongKind { name, .. } if *name == old => Some(none),
-            Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
-            Refusal::Exists(name) if registering::is_declaration(name) => Some(registering::overtaken()),
             Refusal::PointerMoved { .. } => {
                 let words = "commits to the table came first every time; not done: try again later";
                 Some(ServiceError::new(Kind::Unavailable, words))
@@ -269,7 +298,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         })
     }
 
-    /// The conditions under which a name may be moved: that no purge or registration looks for tables in its location. With
+    /// The conditions under which a name may be moved: that nobody who purges or claims its location looks for tables there. With
     /// versions there are none: who looks reads one. Without them a name that moves makes who looks begin again, and in the end fail.
     async fn nobody_looks(&self, name: &Name) -> Result<Vec<Action>, ServiceError> {
         let at = self.head().await?;
@@ -281,7 +310,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let same = Action::Assert { name: name.clone(), holds: Assertion::Pointer(pointer) };
         let conditions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
-        Ok([same, registering::none_runs(&location)?].into_iter().chain(conditions).collect())
+        Ok([same, claims::none(&location)?].into_iter().chain(conditions).collect())
     }
 
     pub(crate) fn has_versions(&self, at: &C::Snapshot) -> bool {
@@ -315,7 +344,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Err(failure) => {
                     return Err(failure.told(|refusal| match refusal {
                         Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(table)),
-                        Refusal::Exists(note) if purge::is_note(note) => Some(purge::runs()),
+                        Refusal::Exists(_) => purge::told(refusal),
                         Refusal::PointerMoved { .. } => {
                             let words = "commits to the table came first every time; not done: try again later";
                             Some(ServiceError::new(Kind::Unavailable, words))
@@ -346,16 +375,6 @@ pub(crate) fn made(updates: &[iceberg::TableUpdate], table: &TableMetadata) -> b
             .any(|update| matches!(update, iceberg::TableUpdate::AssignUuid { uuid } if *uuid == table.uuid()))
 }
 
-/// The entry of a table of Iceberg.
-pub(crate) fn table_entry(location: &str, pointer: &str) -> Entry {
-    Entry {
-        kind: EntryKind::Table,
-        location: Some(location.to_owned()),
-        pointer: Some(pointer.to_owned()),
-        ..Entry::namespace()
-    }
-}
-
 /// The word of Iceberg's clients.
 fn word(kind: EntryKind) -> &'static str {
     match kind {
@@ -375,10 +394,9 @@ pub(crate) fn exists(identifier: &Identifier) -> ServiceError {
 
 /// The answer to a refused creation.
 pub(crate) fn created_told(refusal: &Refusal, identifier: &Identifier) -> Option<ServiceError> {
-    match refusal {
-        Refusal::Exists(name) if purge::is_note(name) => Some(purge::runs()),
+    placing::told(refusal).or_else(|| match refusal {
         Refusal::Exists(_) => Some(exists(identifier)),
         Refusal::NoParent { .. } | Refusal::WrongKind { .. } => Some(no_namespace(&identifier.namespace)),
         _ => None,
-    }
+    })
 }

@@ -5,7 +5,9 @@
 
 mod careless;
 mod large;
+mod moving;
 mod placing;
+mod purging;
 mod registering;
 mod several;
 mod version1;
@@ -246,7 +248,7 @@ async fn a_table_keeps_its_name_while_a_purge_may_look_for_it() {
         let server = with(&world, &["t"]).await;
         // A second table in the same folder, as two creations at once can make one.
         let body = loaded(&server, "t").await;
-        let entry = crate::tables::table_entry(body.metadata.location(), &body.location);
+        let entry = crate::placing::table_entry(body.metadata.location(), &body.location);
         let create = glidepath_model::Action::Create { name: table("x").catalog_name().unwrap(), entry };
         server.inner.committer.commit(vec![create]).await.unwrap();
         server.rename_table(&table("x"), &table("y"), None).await.unwrap();
@@ -401,8 +403,9 @@ async fn the_servers_own_namespaces_may_be_missing() {
     for parts in [
         &[RESERVED, "keys"][..],
         &[RESERVED, "purges"],
-        &[RESERVED, "registrations"],
+        &[RESERVED, "claims"],
         &[RESERVED, "purged"],
+        &[RESERVED, "emptied"],
         &[RESERVED],
     ] {
         let name = glidepath_model::Name::of_parts(parts.iter().copied()).unwrap();

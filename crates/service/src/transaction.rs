@@ -18,8 +18,9 @@ use glidepath_table::rebase::{Recognized, recognize};
 use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
-use crate::bodies::Loaded;
+use crate::bodies::{Body, Loaded};
 use crate::cells::Cell;
+use crate::claims::Claim;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
 use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
@@ -27,8 +28,9 @@ use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
+use crate::placing::{self, Folder, table_entry};
 use crate::reading::no_table;
-use crate::tables::{created_told, exists, made, table_entry};
+use crate::tables::{created_told, exists, made};
 use crate::{ConflictOn, Counts, Service, purge, sound};
 
 use lead::{Lead, Places};
@@ -45,17 +47,28 @@ struct Part {
 
 /// The next version of a table, decided and not written.
 struct Planned {
-    old: Option<String>,
+    old: Option<Loaded<TableMetadata>>,
     draft: Draft,
     fitting: Fitting,
+    /// The folder of a table that is created.
+    folder: Option<Folder>,
 }
 
 /// A version of a table that is written and not committed.
 struct Written<'a> {
     part: &'a Part,
-    old: Option<String>,
+    old: Option<Loaded<TableMetadata>>,
     fitting: Fitting,
     next: Next,
+    folder: Option<Folder>,
+}
+
+/// The folders that a commit gives to tables, claimed.
+#[derive(Default)]
+struct Claimed {
+    claims: Vec<Claim>,
+    /// What the commit does for that.
+    actions: Vec<Action>,
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
@@ -179,23 +192,65 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         let written = self.write_all(parts, planned).await?;
+        let mut claimed = Claimed::default();
+        let done = match self.claim_folders(&written, &mut claimed).await {
+            Ok(()) => self.commit_written(written, &mut claimed.actions, key, turns).await,
+            Err(error) => {
+                self.discard(&written).await;
+                Err(error)
+            }
+        };
+        for claim in claimed.claims {
+            self.inner.settle_claim(Some(claim), &done).await;
+        }
+        done
+    }
+
+    /// Claims the folders of tables that are created in ones which their client names, or that move.
+    async fn claim_folders(&self, written: &[Written<'_>], claimed: &mut Claimed) -> Result<(), ServiceError> {
+        let (inner, warehouse) = (&self.inner, &self.inner.settings.warehouse);
+        for Written { part, old, next, folder, .. } in written {
+            let location = next.body.metadata.location();
+            if let Some(old) = old
+                && let Some(moving) = inner.moving(&part.name, old.metadata.location(), location).await?
+            {
+                claimed.claims.push(moving.claim);
+                claimed.actions.extend(moving.actions);
+            }
+            if let Some(folder) = folder {
+                let claim = inner.claim_unused(folder, &part.name).await?;
+                claimed.actions.extend(folder.conditions(warehouse, claim.as_ref())?);
+                claimed.claims.extend(claim);
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits what is written, and `also`; `false` if another commit came first.
+    async fn commit_written(
+        &self,
+        written: Vec<Written<'_>>,
+        also: &mut Vec<Action>,
+        key: Option<&Idempotency>,
+        turns: &mut Turns,
+    ) -> Result<bool, ServiceError> {
         let mut actions = Vec::new();
         for (Written { part, old, next, .. }, turn) in written.iter().zip(turns.actions()) {
             let (name, pointer) = (part.name.clone(), next.body.location.clone());
-            match old {
-                Some(old) => {
-                    actions.extend(purge::none_runs_where(old, &pointer, &self.inner.settings.warehouse)?);
+            let (location, warehouse) = (next.body.metadata.location(), &self.inner.settings.warehouse);
+            match old.as_deref() {
+                Some(Body { location: old, .. }) => {
+                    actions.extend(purge::none_runs_where(old, &pointer, warehouse)?);
                     actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
                     actions.extend(turn);
                 }
                 None => {
-                    let (location, warehouse) = (next.body.metadata.location(), &self.inner.settings.warehouse);
                     actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
-                    actions.extend(purge::none_runs(location, warehouse)?);
                     actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), &pointer, warehouse)?);
                 }
             }
         }
+        actions.append(also);
         if mutant::is(Mutant::OneByOne) {
             for action in actions.drain(1..).collect::<Vec<_>>().into_iter().rev() {
                 let _ = self.inner.commit_once(None, vec![action], "").await;
@@ -212,7 +267,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Ok(true)
             }
             Err(failure) => {
-                let moved = matches!(failure, CommitFailure::Refused(Refusal::PointerMoved { .. }));
+                let moved = matches!(&failure, CommitFailure::Refused(refusal @ Refusal::PointerMoved { .. })
+                    if placing::told(refusal).is_none());
                 self.not_committed(failure, &written).await?;
                 if moved {
                     Counts::add(&self.inner.counts.overtaken, 1);
@@ -225,9 +281,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// Writes the files of all versions at once.
     async fn write_all<'a>(&self, parts: &'a [Part], planned: Vec<Planned>) -> Result<Vec<Written<'a>>, ServiceError> {
-        let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting })| {
-            let next = self.inner.write(old.as_deref(), draft).await?;
-            Ok::<_, ServiceError>(Written { part, old, fitting, next })
+        let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting, folder })| {
+            let next = self.inner.write(old.as_ref().map(|old| old.location.as_str()), draft).await?;
+            Ok::<_, ServiceError>(Written { part, old, fitting, next, folder })
         });
         let (mut written, mut failed) = (Vec::new(), None);
         for one in glidepath_env::together(crate::AT_ONCE, writes).await {
@@ -321,13 +377,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Whether it may be tried again.
     async fn not_committed(&self, failure: CommitFailure, written: &[Written<'_>]) -> Result<(), ServiceError> {
         let error = match failure {
+            CommitFailure::Refused(refusal) if placing::told(&refusal).is_some() => placing::told(&refusal),
             // Or servers wait for their turn there that were not known of.
             CommitFailure::Refused(Refusal::PointerMoved { name, .. } | Refusal::PropertyChanged { name, .. }) => {
                 // Nothing of this server did.
                 self.inner.cells.of(&name).share(self.inner.env.now());
                 None
             }
-            CommitFailure::Refused(Refusal::Exists(note)) if purge::is_note(&note) => Some(purge::runs()),
             failure => Some(failure.told(|refusal| {
                 let name = match refusal {
                     Refusal::Exists(name) | Refusal::NotFound(name) => name,
@@ -366,8 +422,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if !creates {
                 return Err(no_table(identifier));
             }
-            let metadata = self.created_by(identifier, request.updates.clone()).await?;
-            return Ok(Some(Planned { old: None, draft: Draft::first(metadata), fitting: Fitting::Applied }));
+            let (folder, metadata) = self.created_by(identifier, request.updates.clone()).await?;
+            let (draft, folder) = (Draft::first(metadata), Some(folder));
+            return Ok(Some(Planned { old: None, draft, fitting: Fitting::Applied, folder }));
         };
         if is_there(request, &current.metadata) {
             return Ok(None);
@@ -379,7 +436,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let Decided { draft, verdicts } = self.inner.decide(&current, &[Arc::clone(request)]).await;
         let fitting = verdicts.into_iter().next().unwrap_or(Ok(Fitting::Before));
         let fitting = fitting.map_err(|not_done| self.counted(not_done.error()))?;
-        Ok(draft.map(|draft| Planned { old: Some(current.location.clone()), draft, fitting }))
+        Ok(draft.map(|draft| Planned { old: Some(current), draft, fitting, folder: None }))
     }
 }
 

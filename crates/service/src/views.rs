@@ -12,16 +12,16 @@ use iceberg::ViewUpdate;
 use iceberg::spec::{Schema, ViewFormatVersion, ViewMetadata, ViewMetadataBuilder, ViewVersion};
 use uuid::Uuid;
 
-use crate::Service;
 use crate::bodies::{Body, Loaded};
+use crate::claims::Claim;
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
-use crate::locations;
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
-use crate::purge;
+use crate::placing::{self, Folder, Moving};
 use crate::reading::no_view;
 use crate::sound::{check_time, check_view};
+use crate::{Service, locations, purge};
 
 /// A view to create.
 #[derive(Clone, Debug)]
@@ -87,16 +87,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         check_columns(&schema)?;
         check_time(version.timestamp_ms())?;
         check_history(&properties)?;
-        let location = self.location_of(&identifier, location).await?;
+        let folder = self.folder_of(&identifier, location).await?;
+        let location = folder.location.clone();
         let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
         let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
         let metadata = built.map_err(|error| invalid(&error))?.metadata;
+        let claim = self.inner.claim_unused(&folder, &identifier.catalog_name()?).await?;
+        let answer = self.install_view(&identifier, (&folder, claim.as_ref()), metadata, key).await;
+        self.inner.settle_claim(claim, &answer).await;
+        answer
+    }
+
+    async fn install_view(
+        &self,
+        identifier: &Identifier,
+        (folder, claim): (&Folder, Option<&Claim>),
+        metadata: ViewMetadata,
+        key: Option<&Idempotency>,
+    ) -> ViewAnswer {
+        let mut actions = folder.conditions(&self.inner.settings.warehouse, claim)?;
         let body = self.write_view(metadata, None).await?;
-        let entry = view_entry(&body);
-        let create = Action::Create { name: identifier.catalog_name()?, entry };
-        let mut actions = purge::none_runs(body.metadata.location(), &self.inner.settings.warehouse)?;
-        actions.push(create);
-        self.settle_view(body, actions, key, &identifier).await
+        actions.push(Action::Create { name: identifier.catalog_name()?, entry: view_entry(&body) });
+        self.settle_view(body, actions, key, identifier).await
     }
 
     /// Commits to a view. Overtaken commits are decided again.
@@ -120,29 +132,47 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Err(ServiceError::new(Kind::Conflict, words));
             }
             let metadata = self.replaced(&current.metadata, commit.updates.clone())?;
-            let body = self.write_view(metadata, Some(&current.location)).await?;
-            let expected = Some(current.location.clone());
-            let step = Action::SetPointer { name: name.clone(), expected, pointer: body.location.clone() };
-            let written = body.location.clone();
-            let warehouse = &self.inner.settings.warehouse;
-            let mut actions = purge::none_runs_where(&current.location, &body.location, warehouse)?;
-            actions.push(step);
-            match self.inner.commit_once(key, actions, &written).await {
-                Ok(Operation::Done) => {
-                    self.inner.bodies.views.put(Arc::clone(&body));
-                    return Ok(body);
-                }
-                Ok(Operation::Before(noted)) => return self.inner.view_body(&noted).await,
-                Err(CommitFailure::Refused(Refusal::PointerMoved { found, .. })) => {
-                    if found.as_deref() == Some(&written) {
-                        return Ok(body);
-                    }
-                    let _ = self.inner.files.delete(&written).await;
-                }
-                Err(failure) => return Err(failure.told(|refusal| view_told(refusal, view))),
+            let moving = self.inner.moving(&name, current.metadata.location(), metadata.location()).await?;
+            let (claim, also) = moving.map(|Moving { claim, actions }| (claim, actions)).unzip();
+            let answer = self.replace_view(view, (&current, metadata), also.unwrap_or_default(), key).await;
+            self.inner.settle_claim(claim, &answer).await;
+            if let Some(body) = answer? {
+                return Ok(body);
             }
         }
         Err(ServiceError::new(Kind::Unavailable, "other commits to the view came first every time; try again later"))
+    }
+
+    /// Tries once to commit the next metadata of a view, and these actions with it; `None` if another commit came first.
+    async fn replace_view(
+        &self,
+        view: &Identifier,
+        (current, metadata): (&Loaded<ViewMetadata>, ViewMetadata),
+        also: Vec<Action>,
+        key: Option<&Idempotency>,
+    ) -> Result<Option<Loaded<ViewMetadata>>, ServiceError> {
+        let body = self.write_view(metadata, Some(&current.location)).await?;
+        let (expected, pointer) = (Some(current.location.clone()), body.location.clone());
+        let mut actions = vec![Action::SetPointer { name: view.catalog_name()?, expected, pointer }];
+        actions.extend(purge::none_runs_where(&current.location, &body.location, &self.inner.settings.warehouse)?);
+        actions.extend(also);
+        match self.inner.commit_once(key, actions, &body.location).await {
+            Ok(Operation::Done) => {
+                self.inner.bodies.views.put(Arc::clone(&body));
+                Ok(Some(body))
+            }
+            Ok(Operation::Before(noted)) => self.inner.view_body(&noted).await.map(Some),
+            Err(CommitFailure::Refused(Refusal::PointerMoved { name, found, .. }))
+                if name == view.catalog_name()? =>
+            {
+                if found.as_deref() == Some(&body.location) {
+                    return Ok(Some(body));
+                }
+                let _ = self.inner.files.delete(&body.location).await;
+                Ok(None)
+            }
+            Err(failure) => Err(failure.told(|refusal| view_told(refusal, view))),
+        }
     }
 
     fn replaced(&self, current: &ViewMetadata, updates: Vec<ViewUpdate>) -> Result<ViewMetadata, ServiceError> {
@@ -229,17 +259,22 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
-        locations::checked(body.metadata.location(), &allowed)?;
-        let create = Action::Create { name: view.catalog_name()?, entry: view_entry(&body) };
-        let mut actions = purge::none_runs(body.metadata.location(), warehouse)?;
-        actions.push(create);
-        let done = self.inner.commit_once(key, actions, &file).await;
-        match done {
-            Ok(_) => Ok(body),
-            Err(failure) => {
-                Err(self.taken(failure.told(|refusal| view_told(refusal, view)), view, EntryKind::View).await)
+        let folder = Folder::named(locations::checked(body.metadata.location(), &allowed)?);
+        let name = view.catalog_name()?;
+        let claim = self.inner.claim_unused(&folder, &name).await?;
+        let answer = async {
+            let mut actions = folder.conditions(warehouse, claim.as_ref())?;
+            actions.push(Action::Create { name, entry: view_entry(&body) });
+            match self.inner.commit_once(key, actions, &file).await {
+                Ok(_) => Ok(Arc::clone(&body)),
+                Err(failure) => {
+                    Err(self.taken(failure.told(|refusal| view_told(refusal, view)), view, EntryKind::View).await)
+                }
             }
-        }
+        };
+        let answer = answer.await;
+        self.inner.settle_claim(claim, &answer).await;
+        answer
     }
 
     /// Gives a view another name.
@@ -272,11 +307,10 @@ fn view_entry(body: &Loaded<ViewMetadata>) -> Entry {
 }
 
 fn view_told(refusal: &Refusal, view: &Identifier) -> Option<ServiceError> {
-    match refusal {
-        Refusal::Exists(name) if purge::is_note(name) => Some(purge::runs()),
+    placing::told(refusal).or_else(|| match refusal {
         Refusal::Exists(_) => Some(exists(view)),
         Refusal::NoParent { .. } => Some(no_namespace(&view.namespace)),
         Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_view(view)),
         _ => None,
-    }
+    })
 }

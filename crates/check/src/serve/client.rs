@@ -256,5 +256,11 @@ impl Client {
 const OF_ANOTHER: &str = "another table or view has files in it or around it";
 
 fn names_location(ask: &Ask) -> bool {
-    matches!(ask, Ask::Create(new, _) if new.location.is_some())
+    let moves =
+        |commit: &TableCommit| commit.updates.iter().any(|update| matches!(update, TableUpdate::SetLocation { .. }));
+    match ask {
+        Ask::Create(new, _) => new.location.is_some(),
+        Ask::Commit(_, commit) => moves(commit),
+        _ => false,
+    }
 }

@@ -11,11 +11,13 @@ use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
 use glidepath_sim::{SimEnv, Simulation};
 use glidepath_table::clients;
+use glidepath_table::files::is_within;
 use iceberg::spec::{ManifestFile, TableMetadata};
 use uuid::Uuid;
 
 use super::book::{Attempt, Book, Told};
 use super::doubting;
+use super::folders::Folders;
 use super::{BASE, server};
 use crate::run::calm;
 use crate::subject::{PREFIX, STORE, shared_state, writes};
@@ -46,6 +48,8 @@ struct History {
     dropped: BTreeSet<Uuid>,
     /// Metadata files that tables got and were dropped with in one version of the catalog: none refers to them.
     hidden: BTreeSet<String>,
+    /// The folders of the tables.
+    folders: Folders,
     /// Notes of purges where no other table was, and the metadata file of the dropped one.
     to_purge: Vec<(Name, String)>,
     /// The entries at the end.
@@ -126,7 +130,7 @@ pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BT
 impl History {
     /// One more version of the catalog.
     fn follow(&mut self, place: usize, made: Made) -> Result<(), String> {
-        let mut notes = Vec::new();
+        let (mut notes, mut tables) = (Vec::new(), Vec::new());
         for (name, entry) in made.changed {
             let before = match &entry {
                 Some(entry) => self.entries.insert(name.clone(), entry.clone()),
@@ -136,6 +140,7 @@ impl History {
                 let pointer = before.and_then(|before| before.pointer);
                 let body = pointer.map(|pointer| self.body(&pointer)).transpose().unwrap_or_default();
                 self.dropped.extend(body.map(|body| body.uuid()));
+                tables.push((name, None));
                 continue;
             };
             if is_reserved(&name) {
@@ -151,6 +156,7 @@ impl History {
             self.count_marks(&earlier, &entry.properties, &name)?;
             if let Some(pointer) = &entry.pointer {
                 self.advance(place, &name, before.and_then(|before| before.pointer), pointer)?;
+                tables.push((name, Some(self.body(pointer)?)));
             }
         }
         let mut named: BTreeMap<&str, &Name> = BTreeMap::new();
@@ -160,12 +166,9 @@ impl History {
                 return Err(format!("{other} and {name} are both at {file}: what one deletes, the other misses"));
             }
         }
-        // A table with another name keeps the files.
-        let used = |place: &str| {
-            let mut tables = self.entries.values().filter_map(|entry| entry.location.as_ref());
-            tables.any(|location| location.starts_with(place) || place.starts_with(location.as_str()))
-        };
-        notes.retain(|(_, location, _)| !used(location));
+        self.folders.follow(&tables)?;
+        // Another table keeps the files, and so does one that has moved.
+        notes.retain(|(_, location, file)| !self.folders.are_at(location) && is_within(file, location));
         self.to_purge.extend(notes.into_iter().map(|(note, _, file)| (note, file)));
         Ok(())
     }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use glidepath_env::together;
-use glidepath_service::{Identifier, NamespaceChange, NewTable, Registration};
+use glidepath_service::{Identifier, NamespaceChange, NewTable, Registration, TableCommit};
 use iceberg::spec::{NestedField, PrimitiveType, Schema, Type};
+use iceberg::{TableRequirement, TableUpdate};
+use uuid::Uuid;
 
 use super::client::{Client, SPARE};
 use super::wire::Ask;
@@ -41,7 +43,7 @@ impl Client {
             (Ask::Register(new, self.key(keyed, format!("register {}", there.location))), keyed)
         };
         let (alias, elsewhere) = self.alias(number);
-        match self.draw() % 12 {
+        match self.draw() % 14 {
             0 => self.ask_about(&name, register(alias)).await,
             // A file may get two names only at the same time.
             1 => {
@@ -65,8 +67,36 @@ impl Client {
                 self.ask_about(&name, self.drop(table, true)).await;
                 self.make(&name).await;
             }
+            10 => self.move_table(&name, there.metadata.uuid(), self.folder()).await,
+            // To one folder, or two of which one is in the other, at once.
+            11 => {
+                let other = format!("w{}", (number + 1) % u64::from(SPARE));
+                let Some(second) = self.load(&identifier(&other)).await else { return self.make(&other).await };
+                let both = [(&name, &there), (&other, &second)];
+                let folder = format!("{TABLES}/both{}", self.draw() % 2);
+                let folders = [folder.clone(), format!("{folder}{}", if self.chance(0.5) { "/in" } else { "" })];
+                let moves = both.into_iter().zip(folders);
+                let moves = moves.map(|((name, table), folder)| self.move_table(name, table.metadata.uuid(), folder));
+                together(2, moves).await;
+            }
             _ => self.ask_about(&name, self.drop(table, true)).await,
         }
+    }
+
+    /// A folder where another table may be, or come, or one in it.
+    fn folder(&self) -> String {
+        let inner = if self.chance(0.3) { "/in" } else { "" };
+        format!("{TABLES}/w{}{inner}", self.draw() % u64::from(SPARE))
+    }
+
+    async fn move_table(&self, name: &str, uuid: Uuid, location: String) {
+        let mark = format!("p.{}", self.fresh());
+        let updates = HashMap::from([(mark.clone(), "set".to_owned()), ("last".to_owned(), mark.clone())]);
+        let updates = vec![TableUpdate::SetProperties { updates }, TableUpdate::SetLocation { location }];
+        let requirements = vec![TableRequirement::UuidMatch { uuid }];
+        // Without a key a second delivery moves it there once more.
+        let commit = TableCommit { requirements, updates, key: self.key(true, mark.clone()) };
+        self.ask_marked(&mark, &Ask::Commit(identifier(name), commit), true).await;
     }
 
     async fn make(&self, name: &str) {

@@ -84,6 +84,12 @@ pub(super) fn is_of_lance(file: &str, location: &str) -> bool {
     rest.is_some_and(|rest| PARTS.contains(&rest.split('/').next().unwrap_or_default()))
 }
 
+/// Whether a file is one of Iceberg's: of data, of manifests, of statistics or of metadata. A table of Iceberg may keep its data in
+/// any folder (`write.data.path`).
+pub(super) fn is_of_iceberg(file: &str) -> bool {
+    [".parquet", ".orc", ".avro", ".puffin", ".metadata.json"].iter().any(|suffix| file.ends_with(suffix))
+}
+
 /// The folder of the manifests of a table.
 pub(super) fn versions(location: &str) -> String {
     format!("{location}/{VERSIONS}")

@@ -1,0 +1,85 @@
+//! Step 5: the commit point.
+
+use std::sync::Arc;
+
+use glidepath_env::Env;
+use glidepath_model::{Action, Name, Refusal};
+use glidepath_protocols::group::line::Turns;
+use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_table::Files;
+use iceberg::spec::TableMetadata;
+
+use super::decide::{Fitting, NotDone};
+use super::settle::{self, Settled};
+use super::{Attempt, Next, Request};
+use crate::bodies::Loaded;
+use crate::error::{Kind, ServiceError};
+use crate::keys::is_key;
+use crate::mutant::{self, Mutant};
+use crate::placing::{self, Moving};
+use crate::{Inner, purge};
+
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// Step 5, and 7 where its outcome is unknown. A table that moves has claimed its folder.
+    pub(super) async fn move_pointer(
+        &self,
+        name: &Name,
+        (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turns),
+        moving: Option<Moving>,
+        (requests, verdicts): (&[Arc<Request>], &[Result<Fitting, NotDone>]),
+    ) -> Settled {
+        let (claim, also) = moving.map(|Moving { claim, actions }| (claim, actions)).unzip();
+        let settled = self.send(name, (on, next, turn), also.unwrap_or_default(), (requests, verdicts)).await;
+        if let (Some(claim), false) = (claim, matches!(settled, Settled::Unknown(_))) {
+            self.release(&claim).await;
+        }
+        settled
+    }
+
+    async fn send(
+        &self,
+        name: &Name,
+        (on, next, turn): (&Loaded<TableMetadata>, &Next, &Turns),
+        also: Vec<Action>,
+        (requests, verdicts): (&[Arc<Request>], &[Result<Fitting, NotDone>]),
+    ) -> Settled {
+        let pointer = next.body.location.clone();
+        let mut actions = vec![Action::SetPointer {
+            name: name.clone(),
+            expected: Some(on.location.clone()),
+            pointer: pointer.clone(),
+        }];
+        match purge::none_runs_where(&on.location, &pointer, &self.settings.warehouse) {
+            Ok(conditions) => actions.extend(conditions),
+            Err(error) => return Settled::Not(Attempt::Failed(error)),
+        }
+        actions.extend(also);
+        for (request, verdict) in requests.iter().zip(verdicts) {
+            if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)
+                && !mutant::is(Mutant::KeyForgotten)
+            {
+                match key.action(self.env.unix_ms(), &pointer) {
+                    Ok(action) => actions.push(action),
+                    Err(error) => return Settled::Not(Attempt::Failed(error)),
+                }
+            }
+        }
+        let asserted = turn.actions().flatten();
+        match self.committer.commit(actions.iter().cloned().chain(asserted).collect()).await {
+            Ok(_) => Settled::Landed,
+            Err(CommitError::Refused(refusal)) => match (placing::told(&refusal), &refusal) {
+                (Some(error), _) => Settled::Not(Attempt::Failed(error)),
+                (None, Refusal::Exists(taken)) => {
+                    let at = requests.iter().position(|request| is_key(request.key.as_ref(), taken));
+                    at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)
+                }
+                (None, refusal) => settle::refused(refusal, &pointer),
+            },
+            Err(CommitError::Unknown(cause)) if mutant::is(Mutant::UnknownIsConflict) => {
+                Settled::Unknown(ServiceError::new(Kind::Conflict, cause.to_string()))
+            }
+            Err(CommitError::Unknown(cause)) => self.settle(name, on, &pointer, actions, cause).await,
+            Err(error) => Settled::Not(Attempt::Failed(error.into())),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a purge leaves.
+
+use glidepath_table::clients;
+
+use super::*;
+
+/// Commits a snapshot to a table whose files are there. Returns those of metadata, and that of data.
+async fn written(server: &Tested, name: &str) -> (Vec<String>, String) {
+    let before = loaded(server, name).await;
+    let place = before.metadata.location();
+    let (data, manifest) = (format!("{place}/data/a.parquet"), format!("{place}/metadata/a-m0.avro"));
+    let bytes = clients::manifest(&data, 1, false).unwrap();
+    let listed = clients::listed(&manifest, bytes.len(), 5, before.metadata.next_sequence_number(), 1);
+    let commit = append(&before.metadata, 5);
+    let list = format!("{place}/metadata/snap-5.avro");
+    let files = [(&data, "d".into()), (&manifest, bytes), (&list, clients::list(&[listed]).unwrap())];
+    for (file, bytes) in files {
+        server.inner.files.write(file, bytes).await.unwrap();
+    }
+    let after = server.commit_table(&table(name), commit).await.unwrap();
+    (vec![manifest, list, before.location.clone(), after.location.clone()], data)
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_stays_where_the_table_says_that_it_is_not_its_own() {
+    for (value, stays) in
+        [(None, false), (Some("true"), false), (Some("TRUE"), false), (Some("false"), true), (Some("no"), true)]
+    {
+        let world = World::new().await;
+        let server = with(&world, &[]).await;
+        let properties = value.map(|value| ("gc.enabled".to_owned(), value.to_owned())).into_iter().collect();
+        server.create_table(NewTable { properties, ..new("t") }, None).await.unwrap();
+        let (metadata, data) = written(&server, "t").await;
+        server.drop_table(&table("t"), true, None).await.unwrap();
+        world.pass(10 * 60 * 1000);
+        assert_eq!(server.run_purges().await.unwrap(), 1);
+        for file in metadata {
+            assert!(server.inner.files.read(&file).await.is_err(), "{file}");
+        }
+        assert_eq!(server.inner.files.read(&data).await.is_ok(), stays, "{value:?}");
+    }
+}
+
+fn lance(name: &str, location: Option<&str>) -> NewLanceTable {
+    NewLanceTable { identifier: table(name), location: location.map(str::to_owned), properties: Default::default() }
+}
+
+/// Another server may be at the same purge, and have slept, so nobody gets the folder for a day.
+#[tokio::test(start_paused = true)]
+async fn the_emptied_folder_of_a_lance_table_is_nobodys_for_a_day() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let place = server.declare_lance(lance("l", None)).await.unwrap().location;
+        for file in ["_versions/1.manifest", "data/x.lance", "unknown", "data/of-iceberg.parquet"] {
+            server.inner.files.write(&format!("{place}/{file}"), "x".into()).await.unwrap();
+        }
+        server.drop_lance(&table("l")).await.unwrap();
+        world.pass(10 * 60 * 1000);
+        assert_eq!(server.run_purges().await.unwrap(), 1);
+        let left = server.inner.files.list(&place, None, 10).await.unwrap();
+        assert_eq!(left, [format!("{place}/data/of-iceberg.parquet")]);
+
+        let inner = format!("{place}/x");
+        let within =
+            Namespace { parts: vec!["within".to_owned()], properties: [("location".to_owned(), place.clone())].into() };
+        server.create_namespace(&within, None).await.unwrap();
+        let named = |place: &str| NewTable { location: Some(place.to_owned()), ..new("u") };
+        let made_up = Identifier { namespace: within.parts.clone(), name: "u".to_owned() };
+        for place in [&place, &inner] {
+            let mut moved = set("a", None);
+            moved.updates = vec![TableUpdate::SetLocation { location: place.clone() }];
+            assert_eq!(kind(server.commit_table(&table("t"), moved).await), Kind::Unavailable);
+            assert_eq!(kind(server.create_table(named(place), None).await), Kind::Unavailable);
+            assert_eq!(kind(server.stage_table(named(place)).await), Kind::Unavailable);
+            assert_eq!(kind(server.declare_lance(lance("m", Some(place))).await), Kind::Unavailable);
+        }
+        let in_it = NewTable { identifier: made_up.clone(), ..new("u") };
+        assert_eq!(kind(server.create_table(in_it.clone(), None).await), Kind::Unavailable);
+        let in_it_too = NewLanceTable { identifier: made_up, ..lance("", None) };
+        assert_eq!(kind(server.declare_lance(in_it_too).await), Kind::Unavailable);
+        world.pass(25 * 60 * 60 * 1000);
+        server.run_purges().await.unwrap();
+        server.create_table(in_it, None).await.unwrap();
+    }
+}
