@@ -71,11 +71,6 @@ fn name(location: &str) -> Result<Name, ServiceError> {
     own_name([FOLDER, &digest(location)])
 }
 
-/// The condition that nobody claims a location.
-pub(crate) fn none(location: &str) -> Result<Action, ServiceError> {
-    Ok(Action::Assert { name: name(location)?, holds: Assertion::Absent })
-}
-
 /// Removes a claim, if it is this one.
 fn removed(name: &Name, mark: Option<String>) -> [Action; 2] {
     let same = Action::Assert { name: name.clone(), holds: Assertion::Pointer(mark) };
@@ -157,6 +152,16 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 self.release(&claim).await;
                 Err(error)
             }
+        }
+    }
+
+    /// The conditions that nobody claims a location, in a commit that removes an old claim of it.
+    pub(crate) async fn nobody_claims(&self, location: &str) -> Result<Vec<Action>, ServiceError> {
+        let (at, name) = (self.head().await?, name(location)?);
+        match self.committer.catalog().entry(&at, &name).await? {
+            Some(claim) if is_young(&claim, self.env.unix_ms()) => Err(claimed()),
+            Some(old) => Ok(removed(&name, old.pointer).into()),
+            None => Ok(vec![Action::Assert { name, holds: Assertion::Absent }]),
         }
     }
 

@@ -16,7 +16,7 @@ use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 
-use crate::claims::{self, Claim};
+use crate::claims::Claim;
 use crate::error::{Kind, ServiceError};
 use crate::keys::CommitFailure;
 use crate::mutant::{self, Mutant};
@@ -243,19 +243,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// As [`rename_table`](Self::rename_table).
     pub async fn rename_lance(&self, from: &Identifier, to: &Identifier) -> Result<(), ServiceError> {
         let (old, new) = (from.catalog_name()?, to.catalog_name()?);
-        let has_versions = self.has_versions(&self.head().await?);
-        let rename = |entry: &Entry| {
-            let mut actions = match &entry.location {
-                // As `nobody_looks` says.
-                Some(location) if !has_versions => {
-                    let mut actions = purge::none_runs(location, &self.inner.settings.warehouse)?;
-                    actions.push(claims::none(location)?);
-                    actions
-                }
-                _ => Vec::new(),
-            };
-            actions.push(Action::Rename { from: old.clone(), to: new.clone() });
-            Ok(actions)
+        let at = self.head().await?;
+        let entry = self.entry(&at, &old).await?;
+        // A table has its folder for ever, and `change_lance` asserts the pointer.
+        let nobody_looks = self.nobody_looks(&at, entry.as_ref()).await?;
+        let rename = |_: &Entry| {
+            let rename = Action::Rename { from: old.clone(), to: new.clone() };
+            Ok(nobody_looks.iter().cloned().chain([rename]).collect())
         };
         let told = |refusal: &Refusal| match refusal {
             Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),

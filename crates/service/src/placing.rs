@@ -19,6 +19,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
+use iceberg::TableUpdate;
 use iceberg::spec::TableMetadata;
 
 use crate::claims::{self, Claim};
@@ -38,6 +39,10 @@ const PLACE: &str = "glidepath.place.";
 
 /// The most of them.
 const MOST_PLACES: usize = 64;
+
+/// The property of a table, in its metadata, that lists its former locations (an array of JSON): data files in them may be named
+/// where no registration looks. Only the server changes it.
+pub(crate) const FORMER: &str = "glidepath.former-locations";
 
 /// A folder for a table or view, before it is claimed.
 #[derive(Clone, Debug)]
@@ -63,9 +68,9 @@ impl Folder {
     /// The conditions of the commit that gives it to a table.
     pub(crate) fn conditions(&self, warehouse: &str, claim: Option<&Claim>) -> Result<Vec<Action>, ServiceError> {
         let mut conditions = purge::none_runs(&self.location, warehouse)?;
-        if self.named {
-            conditions.extend(purge::none_emptied(&self.location, warehouse)?);
-        }
+        let emptied = purge::none_emptied(&self.location, warehouse)?;
+        // Nobody had a folder before that the server has made up, but the folders around it have names.
+        conditions.extend(emptied.into_iter().skip(usize::from(!self.named)));
         conditions.extend(claim.map(Claim::ends).unwrap_or_default());
         Ok(conditions)
     }
@@ -102,19 +107,54 @@ pub(crate) fn table_entry(location: &str, pointer: &str) -> Entry {
     }
 }
 
-/// The folders outside of its location in which metadata names lists of manifests and metadata files, if they are in the warehouse.
-pub(crate) fn others_of(metadata: &TableMetadata, warehouse: &str) -> Result<BTreeSet<String>, ServiceError> {
+/// The former locations of a table.
+fn former(metadata: &TableMetadata) -> BTreeSet<String> {
+    let noted = metadata.properties().get(FORMER).and_then(|noted| serde_json::from_str(noted).ok());
+    noted.unwrap_or_default()
+}
+
+/// The updates of a commit, which note where the table was if they move it. A client cannot change that.
+pub(crate) fn with_former(now: &TableMetadata, updates: Vec<TableUpdate>) -> Vec<TableUpdate> {
+    let moves = |update: &TableUpdate| matches!(update, TableUpdate::SetLocation { location } if unslashed(location) != unslashed(now.location()));
+    let mut all = former(now);
+    let moved = updates.iter().any(moves) && all.insert(now.location().to_owned());
+    with_former_of(all, moved, updates)
+}
+
+/// The updates, after which the former locations are these if they `changed` or an update would change them.
+pub(crate) fn with_former_of(all: BTreeSet<String>, changed: bool, mut updates: Vec<TableUpdate>) -> Vec<TableUpdate> {
+    let touches = |update: &TableUpdate| match update {
+        TableUpdate::SetProperties { updates } => updates.contains_key(FORMER),
+        TableUpdate::RemoveProperties { removals } => removals.iter().any(|key| key == FORMER),
+        _ => false,
+    };
+    if changed || updates.iter().any(touches) {
+        updates.push(match all.is_empty() {
+            true => TableUpdate::RemoveProperties { removals: vec![FORMER.to_owned()] },
+            false => {
+                let noted = serde_json::Value::from_iter(all).to_string();
+                TableUpdate::SetProperties { updates: [(FORMER.to_owned(), noted)].into() }
+            }
+        });
+    }
+    updates
+}
+
+/// The folders besides its location in which metadata names lists of manifests and metadata files, and its former locations, if they
+/// are in the folder `allowed`.
+pub(crate) fn others_of(metadata: &TableMetadata, allowed: &str) -> Result<BTreeSet<String>, ServiceError> {
     let lists = metadata.snapshots().map(|snapshot| snapshot.manifest_list());
     let files = lists.chain(metadata.metadata_log().iter().map(|log| log.metadata_file.as_str()));
     let folders = files.filter_map(|file| {
         let (folder, _) = file.rsplit_once('/')?;
-        let folder = folder.strip_suffix("/metadata").unwrap_or(folder);
-        (is_within(folder, warehouse) && !is_within(folder, metadata.location())).then(|| folder.to_owned())
+        Some(folder.strip_suffix("/metadata").unwrap_or(folder).to_owned())
     });
     let mut others = BTreeSet::new();
-    for folder in folders {
-        others.insert(folder);
-        check_places(others.len())?;
+    for folder in folders.chain(former(metadata)) {
+        if is_within(&folder, allowed) && unslashed(&folder) != unslashed(metadata.location()) {
+            others.insert(folder);
+            check_places(others.len())?;
+        }
     }
     Ok(others)
 }

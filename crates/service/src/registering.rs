@@ -90,7 +90,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
         let warehouse = &self.inner.settings.warehouse;
-        let others = placing::others_of(&body.metadata, warehouse)?;
+        let others = placing::others_of(&body.metadata, &allowed)?;
         let places: Vec<&str> = [location, file].into_iter().chain(others.iter().map(String::as_str)).collect();
         let looks = !mutant::is(Mutant::RegisteredInUse);
         if looks && self.inner.is_in_use(&places, Some(&name)).await? {

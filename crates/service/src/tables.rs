@@ -1,6 +1,6 @@
 //! Tables: create, stage, register, rename, drop.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use glidepath_env::Env;
@@ -13,7 +13,7 @@ use iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
 
 use crate::bodies::Body;
 use crate::cells::Answer;
-use crate::claims::{self, Claim};
+use crate::claims::Claim;
 use crate::commit::TableCommit;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
@@ -87,6 +87,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let NewTable { identifier, schema, location, partition_spec, sort_order, mut properties } = new;
         let (codec, zstd) = NEW_CODEC;
         properties.entry(codec.to_owned()).or_insert_with(|| zstd.to_owned());
+        properties.remove(placing::FORMER);
         let uuid = self.inner.fresh_uuid();
         let folder = self.folder_of(&identifier, location).await?;
         let location = folder.location.clone();
@@ -215,7 +216,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         });
         let folder = self.folder_of(identifier, asked).await?;
         let location = folder.location.clone();
-        let mut updates = updates;
+        let mut updates = placing::with_former_of(BTreeSet::new(), false, updates);
         updates.push(iceberg::TableUpdate::SetLocation { location: location.clone() });
         Ok((folder, create_by_updates(updates, location, self.inner.fresh_uuid())?))
     }
@@ -257,7 +258,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Err(none);
             }
             let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
-            actions.extend(self.nobody_looks(&old).await?);
+            let nobody_looks = self.nobody_looks(&at, entry.as_ref()).await?;
+            if let (Some(entry), false) = (&entry, nobody_looks.is_empty()) {
+                let holds = Assertion::Pointer(entry.pointer.clone());
+                actions.push(Action::Assert { name: old.clone(), holds });
+            }
+            actions.extend(nobody_looks);
             let changes = entry.map(|entry| Line::removal(&entry.properties)).unwrap_or_default();
             if !changes.is_empty() {
                 actions.push(Action::SetProperties { name: old.clone(), changes });
@@ -300,17 +306,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// The conditions under which a name may be moved: that nobody who purges or claims its location looks for tables there. With
     /// versions there are none: who looks reads one. Without them a name that moves makes who looks begin again, and in the end fail.
-    async fn nobody_looks(&self, name: &Name) -> Result<Vec<Action>, ServiceError> {
-        let at = self.head().await?;
-        if self.has_versions(&at) {
-            return Ok(Vec::new());
-        }
-        let Some(Entry { location: Some(location), pointer, .. }) = self.entry(&at, name).await? else {
+    pub(crate) async fn nobody_looks(
+        &self,
+        at: &C::Snapshot,
+        entry: Option<&Entry>,
+    ) -> Result<Vec<Action>, ServiceError> {
+        let Some(location) = entry.filter(|_| !self.has_versions(at)).and_then(|entry| entry.location.as_ref()) else {
             return Ok(Vec::new());
         };
-        let same = Action::Assert { name: name.clone(), holds: Assertion::Pointer(pointer) };
-        let conditions = purge::none_runs(&location, &self.inner.settings.warehouse)?;
-        Ok([same, claims::none(&location)?].into_iter().chain(conditions).collect())
+        let mut conditions = purge::none_runs(location, &self.inner.settings.warehouse)?;
+        conditions.extend(self.inner.nobody_claims(location).await?);
+        Ok(conditions)
     }
 
     pub(crate) fn has_versions(&self, at: &C::Snapshot) -> bool {

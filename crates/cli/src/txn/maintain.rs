@@ -159,9 +159,8 @@ impl Restore {
         done(match self.common.json {
             true => print_json(&json!({ "undone": undone, "fenced": fenced, "last": last })),
             false => print(&format!(
-                "aborted: {undone} transactions that had committed after {}; also aborted, so that nothing can commit with \
-                 them any more: {fenced} timestamps with which no transaction had ended; the next transactions start \
-                 above {}",
+                "transactions aborted that had committed after {}: {undone}; timestamps aborted with which no transaction had \
+                 ended, so that none can commit with them any more: {fenced}; the next transactions start above {}",
                 self.to,
                 last.unwrap_or_default()
             )),

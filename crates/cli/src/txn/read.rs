@@ -142,8 +142,16 @@ impl Describe {
             },
         ];
         for (from, table, encoding) in tables {
-            lines.push(format!("from {from}: table {table}, encoded as {encoding}"));
+            lines.push(format!("from {from}: table {table}, encoded as {}", in_words(&encoding.to_string())));
         }
         print(&lines.join("\n"))
+    }
+}
+
+/// An encoding, with what its numbers are.
+fn in_words(encoding: &str) -> String {
+    match encoding.split(' ').collect::<Vec<_>>()[..] {
+        [name, quantum, rows] => format!("{encoding} ({name} in {rows} rows for each {quantum} timestamps)"),
+        _ => encoding.to_owned(),
     }
 }

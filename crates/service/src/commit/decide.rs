@@ -17,7 +17,7 @@ use super::ahead::Request;
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
-use crate::{Counts, Inner};
+use crate::{Counts, Inner, placing};
 
 /// The decisions on several commits.
 pub(crate) struct Decided {
@@ -151,7 +151,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Err(error) => return Err(ServiceError::new(Kind::Conflict, error.to_string())),
         };
         check(&rebased.requirements, Some(now))?;
-        let built = apply(now, file, rebased.updates)?;
+        let built = apply(now, file, placing::with_former(now, rebased.updates))?;
         let lists = vec![(rebased.list_location, rebased.list)];
         self.writable(One { next: Some(drafted(built, lists)), fitting: Fitting::Rebased })
     }
@@ -213,7 +213,10 @@ pub(crate) fn shows(update: &TableUpdate, now: &TableMetadata) -> Option<bool> {
 
 /// A commit that is not rebased: it fits as it is, or conflicts.
 fn as_it_is(now: &TableMetadata, file: Option<&str>, commit: &TableCommit, why: &Why) -> Result<One, ServiceError> {
-    let built = check(&commit.requirements, Some(now)).and_then(|()| apply(now, file, commit.updates.clone()));
+    let built = check(&commit.requirements, Some(now)).and_then(|()| {
+        let updates = placing::with_former(now, commit.updates.clone());
+        apply(now, file, updates)
+    });
     match built {
         Ok(built) => Ok(One { next: Some(drafted(built, Vec::new())), fitting: Fitting::Applied }),
         // The table has it, though its branch was set back or never set: the client must not delete its files.

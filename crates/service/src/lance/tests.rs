@@ -291,7 +291,10 @@ async fn the_server_orders_versions() {
     assert_eq!((numbers(&rest), next), ((1..15).rev().collect(), None));
 
     assert_eq!(kind(server.delete_lance_versions(&table, &[(5, u64::MAX)]).await), Kind::Invalid);
-    assert_eq!(server.delete_lance_versions(&table, &[(0, 5), (7, 8)]).await.unwrap(), 5);
+    let apart: Vec<_> = (0..1001).map(|range| (100 + 2 * range, 101 + 2 * range)).collect();
+    assert_eq!(kind(server.delete_lance_versions(&table, &apart).await), Kind::Invalid);
+    let meeting = [(7, 8), (2, 4), (0, 3), (3, 5), (7, 8), (9, 9), (12, 11)];
+    assert_eq!(server.delete_lance_versions(&table, &meeting).await.unwrap(), 5);
     let left = server.list_lance_versions(&table, &all).await.unwrap().0;
     assert_eq!(numbers(&left), (5..=20).rev().filter(|version| *version != 7).collect::<Vec<_>>());
     assert_eq!(kind(server.describe_lance_version(&table, Some(7)).await), Kind::NoVersion);

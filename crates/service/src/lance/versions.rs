@@ -29,6 +29,9 @@ use crate::{ConflictOn, Counts, Inner, Service};
 /// The most versions of a page.
 const MOST_OF_A_PAGE: usize = 1000;
 
+/// The most ranges of versions to delete: each is a request to the store at least.
+const MOST_RANGES: usize = 1000;
+
 /// A version of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanceVersion {
@@ -203,20 +206,29 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Deletes the manifests of old versions, in ranges whose ends are not part of them. Returns how many there were.
     ///
     /// # Errors
-    /// [`Kind::Invalid`] if the newest version is among them, and as [`list_lance_versions`](Self::list_lance_versions).
+    /// [`Kind::Invalid`] if the newest version is among them, or if there are more than 1,000 that do not meet; and as
+    /// [`list_lance_versions`](Self::list_lance_versions).
     pub async fn delete_lance_versions(&self, table: &Identifier, ranges: &[(u64, u64)]) -> Result<u64, ServiceError> {
         let (_, head) = self.inner.head_of(table).await?;
+        let ranges = merged(ranges);
+        if ranges.len() > MOST_RANGES {
+            let words = format!(
+                "{} ranges that do not meet; at most {MOST_RANGES} are allowed in one request: send several",
+                ranges.len()
+            );
+            return Err(ServiceError::invalid(words));
+        }
         if ranges.iter().any(|(start, end)| *start <= head.version && head.version < *end && head.version > 0) {
             let words = format!("the newest version, {}, cannot be deleted; end the range before it", head.version);
             return Err(ServiceError::invalid(words));
         }
         let mut deleted = 0;
         for (start, end) in ranges {
-            let mut last = (*end).min(head.version);
-            while last > (*start).max(1) {
+            let mut last = end.min(head.version);
+            while last > start.max(1) {
                 let (versions, reached) = self.inner.older_than(&head.location, last, MOST_OF_A_PAGE).await?;
                 last = reached;
-                let places: Vec<_> = versions.into_iter().filter(|version| version >= start).collect();
+                let places: Vec<_> = versions.into_iter().filter(|version| *version >= start).collect();
                 let places: Vec<_> = places.iter().map(|version| paths::manifest(&head.location, *version)).collect();
                 for done in
                     glidepath_env::together(crate::AT_ONCE, places.iter().map(|place| self.inner.files.delete(place)))
@@ -229,6 +241,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         Ok(deleted)
     }
+}
+
+/// The same numbers in ranges that do not meet.
+fn merged(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut sorted: Vec<_> = ranges.iter().copied().filter(|(start, end)| start < end).collect();
+    sorted.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in sorted {
+        match merged.last_mut() {
+            Some((_, last)) if start <= *last => *last = end.max(*last),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {

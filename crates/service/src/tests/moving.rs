@@ -147,3 +147,66 @@ async fn a_folder_is_given_to_one_table() {
         assert_eq!(left.ends().len(), 2);
     }
 }
+
+/// Nothing but the table's own record says that a manifest in its new folder names data in the first.
+#[tokio::test(start_paused = true)]
+async fn a_table_keeps_its_former_folders_for_ever() {
+    for protocol in worlds() {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let t = table("t");
+        let before = loaded(&server, "t").await;
+        let (first, old) = (before.metadata.location().to_owned(), before.location.clone());
+        let mut moving = to("s3://b/lake/second");
+        let forged = HashMap::from([(crate::placing::FORMER.to_owned(), "[]".to_owned())]);
+        moving.updates.push(TableUpdate::SetProperties { updates: forged });
+        server.commit_table(&t, moving).await.unwrap();
+        let short = [("write.metadata.previous-versions-max".to_owned(), "1".to_owned())];
+        for updates in [
+            vec![TableUpdate::SetProperties { updates: short.into() }],
+            vec![TableUpdate::RemoveProperties { removals: vec![crate::placing::FORMER.to_owned()] }],
+            set("a", None).updates,
+        ] {
+            server.commit_table(&t, TableCommit { updates, ..set("", None) }).await.unwrap();
+        }
+        let now = loaded(&server, "t").await.location.clone();
+        let again = Registration { overwrite: true, ..registration("t", &now) };
+        server.register_table(again, None).await.unwrap();
+        assert_eq!(kind(server.register_table(registration("u", &old), None).await), Kind::Invalid);
+        server.drop_table(&t, false, None).await.unwrap();
+        server.register_table(registration("v", &now), None).await.unwrap();
+        assert_eq!(kind(server.create_table(at("u", &first), None).await), Kind::Invalid);
+        // A new table has no past, whatever its client copies.
+        let properties = loaded(&server, "v").await.metadata.properties().clone();
+        let copied = server.create_table(NewTable { properties, ..new("copy") }, None).await.unwrap();
+        assert!(!copied.metadata.properties().contains_key(crate::placing::FORMER));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_names_files_in_a_folder_that_is_purged_is_not_registered() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let (t, outer, inner) = (table("t"), "s3://b/lake/outer", "s3://b/lake/outer/t");
+    server.create_table(at("t", outer), None).await.unwrap();
+    let moved = server.commit_table(&t, to(inner)).await.unwrap();
+    let appended = server.commit_table(&t, append(&moved.metadata, 5)).await.unwrap();
+    let back = server.commit_table(&t, to(outer)).await.unwrap();
+    server.drop_table(&t, false, None).await.unwrap();
+    server.register_table(registration("t", &appended.location), None).await.unwrap();
+    server.drop_table(&t, true, None).await.unwrap();
+    assert_eq!(kind(server.register_table(registration("b", &back.location), None).await), Kind::Unavailable);
+}
+
+/// A server that dies while somebody names the folder of a table.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_left_behind_holds_up_no_rename() {
+    let world = World::of(Protocol::Tickets).await;
+    let server = with(&world, &["t"]).await;
+    let location = loaded(&server, "t").await.metadata.location().to_owned();
+    let left = server.inner.claim(&location).await.unwrap();
+    assert_eq!(kind(server.rename_table(&table("t"), &table("u"), None).await), Kind::Unavailable);
+    world.pass(61 * 1000);
+    server.rename_table(&table("t"), &table("u"), None).await.unwrap();
+    assert!(server.inner.committer.commit(left.ends()).await.is_err());
+}
