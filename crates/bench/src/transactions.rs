@@ -167,8 +167,8 @@ impl Context<'_> {
 }
 
 /// Runs the parts in their order; `scratch` is a folder for the part *bytes*; without it, that part asks the server, and is
-/// left out in memory. `progress` gets each line as soon as it
-/// is there, and how many there will be at most. Set `stop` to end early: the lines of the runs that ended before are returned.
+/// left out in memory. `each` gets each line as soon as it
+/// is there, and how many there will be at most; also if a later run ends in an error. Set `stop` to end early.
 ///
 /// # Errors
 /// [`TxnBenchError`]
@@ -177,19 +177,16 @@ pub fn run(
     plan: &Plan,
     scratch: Option<&Path>,
     stop: &AtomicBool,
-    progress: &dyn Fn(&Line, usize),
-) -> Result<Vec<Line>, TxnBenchError> {
+    each: &mut dyn FnMut(Line, usize),
+) -> Result<(), TxnBenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let context = Context { store, plan, stop, id: LiveEnv::new().draw(Purpose::Names) };
     let all = plan.lines();
-    let mut lines = Vec::new();
     let mut add = |line: Line| {
         // A run that was cut short has no rate.
-        if context.stopped() {
-            return;
+        if !context.stopped() {
+            each(line, all);
         }
-        progress(&line, all);
-        lines.push(line);
     };
     for part in &plan.parts {
         if context.stopped() {
@@ -207,7 +204,7 @@ pub fn run(
             },
         }
     }
-    Ok(lines)
+    Ok(())
 }
 
 impl Plan {

@@ -4,12 +4,14 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// A URL without the parts after a question mark and before an at sign, which may be secret.
+/// A URL without the parts after a question mark and before an at sign, which may be secret; with its schema, which says where things
+/// are.
 pub(crate) fn bare(url: &str) -> String {
+    let schema = glidepath_kv::schema_of(url);
     let url = url.split('?').next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        _ => url.to_owned(),
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}{schema}"),
+        _ => format!("{url}{schema}"),
     }
 }
 

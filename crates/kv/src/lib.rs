@@ -16,7 +16,8 @@ pub use cassandra::Cassandra;
 pub use embedded::{Embedded, EmbeddedOptions, OpenError, is_folder_of_cells};
 pub use memory::Memory;
 pub use open::{
-    AnyKv, OpenUrlError, folder, is_missing, is_scheme, open, open_without_requests, shown, with_small_scheme,
+    AnyKv, OpenUrlError, folder, is_missing, is_scheme, open, open_without_requests, schema_of, shown,
+    with_small_scheme,
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{AddressError, Postgres, PostgresOptions};

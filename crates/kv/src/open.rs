@@ -273,7 +273,7 @@ fn with_port(host: &str) -> String {
     if has_port && !is_bare_v6 { host.to_owned() } else { format!("{host}:9042") }
 }
 
-/// The URL without a password and without parameters, for people. Where it cannot be told which part is the password, less
+/// The URL without a password, for people; of its parameters only the schema, which says where things are. Where it cannot be told which part is the password, less
 /// of it: passwords may have any character, also those that end a host.
 #[must_use]
 pub fn shown(url: &str) -> String {
@@ -281,7 +281,7 @@ pub fn shown(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.split_once(':').map_or_else(|| url.to_owned(), |(scheme, _)| format!("{scheme}:..."));
     };
-    let without_parameters = |place: &str| place.split('?').next().unwrap_or_default().to_owned();
+    let without_parameters = |place: &str| format!("{}{}", place.split('?').next().unwrap_or_default(), schema_of(url));
     let (user, place) = match rest.split_once('@') {
         Some(parts) if scheme != "kv+file" => parts,
         _ => return format!("{scheme}://{}", without_parameters(rest)),
@@ -292,6 +292,19 @@ pub fn shown(url: &str) -> String {
         (false, true) => format!("{scheme}://{name}@..."),
         (false, false) => format!("{scheme}://{name}@{}", without_parameters(place)),
     }
+}
+
+/// `?schema=name` if the URL certainly has it as a parameter: no password may end in it.
+#[must_use]
+pub fn schema_of(url: &str) -> String {
+    let Some((place, parameters)) = url.rsplit_once('?') else { return String::new() };
+    // A question mark before may be part of a password, and so may what follows it.
+    if place.contains('?') || parameters.contains('@') {
+        return String::new();
+    }
+    let schema = parameters.split('&').find_map(|parameter| parameter.strip_prefix("schema="));
+    let plain = |schema: &&str| schema.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    schema.filter(plain).map(|schema| format!("?schema={schema}")).unwrap_or_default()
 }
 
 macro_rules! of_any {

@@ -16,6 +16,8 @@
 //!   moves, a rename asserts that there is no claim of the table's location.
 //! * A claim that its server has left behind is removed after an hour.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
@@ -46,24 +48,28 @@ const CLEANED_TOGETHER: usize = 100;
 /// The most claims that are looked at. Each takes its client a look at the whole catalog, so there are few.
 const MOST: usize = 10_000;
 
-/// A claim of a folder.
+/// A claim of one folder or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    name: Name,
-    /// Tells it from others of the same location.
+    names: BTreeSet<Name>,
+    /// Tells it from others of the same locations.
     mark: String,
-    /// Old claims in or around the location, with their marks.
-    old: Vec<(Name, Option<String>)>,
+    /// Old claims in or around the locations, with their marks.
+    old: BTreeMap<Name, Option<String>>,
 }
 
 impl Claim {
-    /// The actions of the commit that gives the folder to a table: the claim must still be there, and is no longer.
+    /// The actions of the commit that gives the folders to a table: the claim must still be there, and is no longer.
     pub(crate) fn ends(&self) -> Vec<Action> {
         if mutant::is(Mutant::ClaimNotAsserted) {
             return Vec::new();
         }
         let old = self.old.iter().flat_map(|(name, mark)| removed(name, mark.clone()));
-        removed(&self.name, Some(self.mark.clone())).into_iter().chain(old).collect()
+        self.removal().into_iter().chain(old).collect()
+    }
+
+    fn removal(&self) -> Vec<Action> {
+        self.names.iter().flat_map(|name| removed(name, Some(self.mark.clone()))).collect()
     }
 }
 
@@ -113,21 +119,26 @@ fn claimed() -> ServiceError {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Claims a folder. Who calls this looks for other tables and for files afterwards, commits with the actions of [`Claim::ends`],
+    /// Claims these folders, all at once. Who calls this looks for other tables and for files afterwards, commits with the actions of [`Claim::ends`],
     /// and then calls [`settle_claim`](Self::settle_claim).
-    pub(crate) async fn claim(&self, location: &str) -> Result<Claim, ServiceError> {
-        let name = name(location)?;
+    pub(crate) async fn claim(&self, locations: &[&str]) -> Result<Claim, ServiceError> {
         let now = self.env.unix_ms();
         let mark = self.fresh_uuid().to_string();
         let at = self.head().await?;
-        let mut actions = Vec::new();
-        if let Some(other) = self.committer.catalog().entry(&at, &name).await? {
-            if is_young(&other, now) {
-                return Err(claimed());
+        let (mut actions, mut names) = (Vec::new(), BTreeSet::new());
+        for location in locations {
+            let name = name(location)?;
+            if !names.insert(name.clone()) {
+                continue;
             }
-            actions.extend(removed(&name, other.pointer));
+            if let Some(other) = self.committer.catalog().entry(&at, &name).await? {
+                if is_young(&other, now) {
+                    return Err(claimed());
+                }
+                actions.extend(removed(&name, other.pointer));
+            }
+            actions.push(Action::Create { name, entry: timed(now, Some(location), Some(mark.clone())) });
         }
-        actions.push(Action::Create { name: name.clone(), entry: timed(now, Some(location), Some(mark.clone())) });
         match self.committer.commit(actions).await {
             Ok(_) => {}
             Err(CommitError::Refused(refusal)) if !lacks_own(&refusal) => return Err(claimed()),
@@ -136,10 +147,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 return Err(ServiceError::new(Kind::Unavailable, format!("not done, try again later: {error}")));
             }
         }
-        let mut claim = Claim { name, mark, old: Vec::new() };
-        match self.others(location).await {
+        let mut claim = Claim { names, mark, old: BTreeMap::new() };
+        match self.others(locations).await {
             Ok(others) => {
-                let others = others.into_iter().filter(|(name, _)| *name != claim.name);
+                let others = others.into_iter().filter(|(name, _)| !claim.names.contains(name));
                 let (young, old): (Vec<_>, Vec<_>) = others.partition(|(_, other)| is_young(other, now));
                 if !young.is_empty() && !mutant::is(Mutant::ClaimsUnseen) {
                     self.release(&claim).await;
@@ -165,11 +176,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// The claims of folders in or around a location.
-    async fn others(&self, location: &str) -> Result<Vec<(Name, Entry)>, ServiceError> {
+    /// The claims of folders in or around these locations.
+    async fn others(&self, locations: &[&str]) -> Result<Vec<(Name, Entry)>, ServiceError> {
         let at = self.head().await?;
-        let meets = |_: &Name, entry: &Entry| entry.properties.get(LOCATION).is_some_and(|other| meet(other, location));
-        let which = |name: &Name, entry: &Entry| meets(name, entry).then(|| entry.clone());
+        let which = |_: &Name, entry: &Entry| {
+            let other = entry.properties.get(LOCATION)?;
+            locations.iter().any(|location| meet(other, location)).then(|| entry.clone())
+        };
         Ok(self.committer.catalog().list(&at, Some(&own_name([FOLDER])?), None, MOST, which).await?)
     }
 
@@ -183,17 +196,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Removes a claim if it is there. If this fails, it is removed later.
     pub(crate) async fn release(&self, claim: &Claim) {
-        let Ok(at) = self.head().await else { return };
-        if let Ok(None) = self.committer.catalog().entry(&at, &claim.name).await {
+        let (Ok(at), Some(first)) = (self.head().await, claim.names.first()) else { return };
+        if let Ok(None) = self.committer.catalog().entry(&at, first).await {
             return;
         }
-        let _ = self.committer.commit(removed(&claim.name, Some(claim.mark.clone())).into()).await;
+        let _ = self.committer.commit(claim.removal()).await;
     }
 
     /// The actions of the end of a purge that deleted files in a location: they end the claims there, and in and around it. A
     /// commit with them is refused if one has ended since they were made.
     pub(crate) async fn ends_of_claims(&self, location: &str) -> Result<Vec<Action>, ServiceError> {
-        let others = self.others(location).await?;
+        let others = self.others(&[location]).await?;
         Ok(others.into_iter().flat_map(|(name, entry)| removed(&name, entry.pointer)).collect())
     }
 }

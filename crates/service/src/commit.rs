@@ -279,8 +279,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                     return none();
                 }
                 // What one of them does may make the metadata wrong as a whole: then each is tried by itself.
-                Attempt::Failed(error) if error.kind == Kind::Invalid && members.len() > 1 => return members,
-                Attempt::Failed(error) => {
+                Attempt::Failed(ServiceError { kind: Kind::Invalid, .. }) | Attempt::NoFolder(_)
+                    if members.len() > 1 =>
+                {
+                    return members;
+                }
+                Attempt::Failed(error) | Attempt::NoFolder(error) => {
                     cell.learn(None);
                     if error.kind == Kind::Unknown {
                         Counts::add(&self.counts.unknown, members.len() as u64);
@@ -326,7 +330,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         let settled = match self.moving(name, on.metadata.location(), next.body.metadata.location()).await {
             Ok(moving) => self.move_pointer(name, (on, &next, turn), moving, (&requests, &verdicts)).await,
-            Err(error) => Settled::Not(Attempt::Failed(error)),
+            Err(error) => Settled::Not(Attempt::NoFolder(error)),
         };
         match settled {
             Settled::Landed => turn.taken(),
@@ -412,6 +416,8 @@ pub(crate) enum Attempt {
     Gone,
     /// For this reason, for all.
     Failed(ServiceError),
+    /// The folder to which one of them moves the table cannot be had.
+    NoFolder(ServiceError),
 }
 
 /// Takes out the members whose key an earlier one has. They are decided after it: what it did answers them.

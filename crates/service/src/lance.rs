@@ -123,7 +123,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Err(ServiceError::invalid(words));
             }
             Some(asked) => {
-                Folder::named(locations::with_room(paths::checked(&asked, &self.allowed(&identifier.namespace))?)?)
+                let allowed = self.allowed(&identifier.namespace);
+                let location = locations::with_room(paths::checked(&asked, &allowed)?)?;
+                self.check_declared(&location, &identifier.namespace)?;
+                Folder::named(location)
             }
             None => {
                 let base = match namespace.properties.get("location") {
@@ -163,7 +166,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !paths::has_versions(&self.inner.files, &location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
-        let claim = self.inner.claim(&location).await?;
+        let claim = self.inner.claim(&[&location]).await?;
         let answer = self.register_claimed_lance(&identifier, &location, properties, &claim).await;
         self.inner.settle_claim(Some(claim), &answer).await;
         answer
@@ -188,6 +191,21 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut conditions = folder.conditions(&self.inner.settings.warehouse, Some(claim))?;
         conditions.push(purge::none_ended(location)?);
         self.create_lance(identifier, (folder.location.clone(), folder.location), properties, conditions).await
+    }
+
+    /// Refuses a location for a new table that is, or is around, the folder of its namespace, or that ends as those which the
+    /// server makes up.
+    fn check_declared(&self, location: &str, namespace: &[String]) -> Result<(), ServiceError> {
+        let base = paths::of_namespace(&self.inner.settings.warehouse, namespace);
+        let why = match (locations::is_within(&base, location), locations::seems_made_up(location)) {
+            (true, _) => "the folder of its namespace is in it, where other tables get theirs",
+            (false, true) => "its last part ends as those that the server makes up, with - and 16 hexadecimal digits",
+            (false, false) => return Ok(()),
+        };
+        let words = format!(
+            "the location {location:?} is not allowed: {why}; leave the location out, so that the server chooses one, or name another"
+        );
+        Err(ServiceError::invalid(words))
     }
 
     /// The folder in which a client may choose locations for a namespace.
@@ -340,7 +358,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// those that are where Lance puts them.
     pub(crate) async fn purge_lance(&self, location: &str) -> Result<(), ServiceError> {
         let began = self.env.unix_ms();
-        let all = paths::is_fresh(location);
+        let all = locations::seems_made_up(location);
         let mut after: Option<String> = None;
         loop {
             let page = self.files.list(location, after.as_deref(), 500).await?;

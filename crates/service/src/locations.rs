@@ -20,6 +20,9 @@ pub(crate) const LONGEST: usize = 200;
 /// a disk.
 const LONGEST_PART: usize = 255;
 
+/// The most parts of a location that a client names: a commit asserts something of the folder of each.
+const MOST_PARTS: usize = 32;
+
 /// The longest key of an object, on S3, Azure and Google.
 const LONGEST_KEY: usize = 1024;
 
@@ -46,6 +49,13 @@ fn fresh_beginning(base: &str, name: &str) -> String {
 pub(crate) fn is_fresh(location: &str, base: &str, name: &str) -> bool {
     let (location, beginning) = (unslashed(location), unslashed(&fresh_beginning(base, name)));
     let digits = location.strip_prefix(&beginning).unwrap_or_default();
+    digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether the last part of a location ends as those of [`fresh`].
+pub(crate) fn seems_made_up(location: &str) -> bool {
+    let last = location.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let digits = last.rsplit_once('-').map_or("", |(_, digits)| digits);
     digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
@@ -107,7 +117,7 @@ impl Settings {
                 format!("the location cannot be changed to {next:?}: with access control, what exists stays at {now}");
             return Err(ServiceError::invalid(words));
         }
-        checked(next, &self.warehouse).map(drop)
+        checked(next, &self.warehouse).and_then(with_room).map(drop)
     }
 }
 
@@ -138,6 +148,10 @@ pub(crate) fn checked(location: &str, allowed: &str) -> Result<String, ServiceEr
     };
     if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return wrong("a part of it is empty, . or ..");
+    }
+    let parts = rest.split('/').count();
+    if parts > MOST_PARTS {
+        return wrong(&format!("it has {parts} parts below {allowed}; at most {MOST_PARTS} are allowed"));
     }
     if let Some(long) = rest.split('/').find(|part| part.len() > LONGEST_PART) {
         return wrong(&format!(
@@ -274,13 +288,15 @@ mod tests {
         }
         let long = |bytes: usize| checked(&format!("s3://lake/tables/{}", "a".repeat(bytes)), "s3://lake/tables");
         assert!(long(255).is_ok() && long(256).unwrap_err().message.contains("at most 255 are allowed"));
-        let deep = |scheme: &str, parts: usize| {
+        let deep = |scheme: &str, parts: usize, bytes: usize| {
             let base = format!("{scheme}://lake/tables");
-            checked(&format!("{base}{}", "/aaaaaaaaa".repeat(parts)), &base).and_then(with_room)
+            checked(&format!("{base}{}", format!("/{}", "a".repeat(bytes)).repeat(parts)), &base).and_then(with_room)
         };
-        assert!(deep("s3", 91).is_ok() && deep("file", 390).is_ok());
-        assert!(deep("s3", 92).unwrap_err().message.contains("at most 924 are allowed"));
-        assert!(deep("s3", 102).is_err() && deep("file", 410).is_err());
+        assert!(deep("s3", 27, 33).is_ok() && deep("file", 31, 127).is_ok());
+        assert!(deep("s3", 28, 33).unwrap_err().message.contains("at most 924 are allowed"));
+        assert!(deep("s3", 31, 33).is_err() && deep("file", 32, 127).is_err());
+        assert!(deep("s3", 32, 1).is_ok());
+        assert!(deep("s3", 33, 1).unwrap_err().message.contains("at most 32 are allowed"));
         assert!(is_within("s3://b/a/x", "s3://b/a") && !is_within("s3://b/ab", "s3://b/a"));
     }
 

@@ -11,7 +11,8 @@
 //!
 //! A table that is created by its first commit has a folder that a server made up before, and that commit names it. A large
 //! catalog is not read for that: if the folder is written as the server writes folders of this very name, only a table that had
-//! this name before can be there, and a table of Iceberg has its metadata file there.
+//! this name before can be there, because nobody moves or declares one to such a folder; and a table of Iceberg has its metadata file
+//! there, or one that says where it is.
 
 use std::collections::BTreeSet;
 
@@ -141,22 +142,29 @@ pub(crate) fn with_former_of(all: BTreeSet<String>, changed: bool, mut updates: 
 }
 
 /// The folders besides its location in which metadata names lists of manifests and metadata files, and its former locations, if they
-/// are in the folder `allowed`.
-pub(crate) fn others_of(metadata: &TableMetadata, allowed: &str) -> Result<BTreeSet<String>, ServiceError> {
+/// are in the folder `allowed`. Not that of the metadata file and of `write.metadata.path`, which tables may share.
+pub(crate) fn others_of(metadata: &TableMetadata, file: &str, allowed: &str) -> Result<BTreeSet<String>, ServiceError> {
     let lists = metadata.snapshots().map(|snapshot| snapshot.manifest_list());
     let files = lists.chain(metadata.metadata_log().iter().map(|log| log.metadata_file.as_str()));
-    let folders = files.filter_map(|file| {
-        let (folder, _) = file.rsplit_once('/')?;
-        Some(folder.strip_suffix("/metadata").unwrap_or(folder).to_owned())
-    });
+    let folders = files.map(|file| folder_of(file).to_owned());
+    let shared = metadata.properties().get("write.metadata.path").map(|path| path.trim_end_matches('/'));
+    let shared = folder_of(&format!("{}/x", shared.unwrap_or_default())).to_owned();
+    let own = [metadata.location(), folder_of(file), &shared];
+    let is_own = |folder: &str| own.iter().any(|own| unslashed(folder) == unslashed(own));
     let mut others = BTreeSet::new();
-    for folder in folders.chain(former(metadata)) {
+    for folder in folders.filter(|folder| !is_own(folder)).chain(former(metadata)) {
         if is_within(&folder, allowed) && unslashed(&folder) != unslashed(metadata.location()) {
             others.insert(folder);
             check_places(others.len())?;
         }
     }
     Ok(others)
+}
+
+/// The folder of a file; without the last part if that is usual, so that it is the table's.
+fn folder_of(file: &str) -> &str {
+    let folder = file.rsplit_once('/').map(|(folder, _)| folder).unwrap_or_default();
+    folder.strip_suffix("/metadata").unwrap_or(folder)
 }
 
 /// The entry of a table whose metadata names files in these other folders.
@@ -203,11 +211,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Ok(Folder::made_up(locations::with_room(fresh)?, named));
         };
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
-        let made_up = base.is_ok_and(|base| locations::is_fresh(&location, &base, &identifier.name));
-        if !made_up || self.inner.may_have_table(&location).await {
-            return Ok(Folder::named(location));
+        let made_up = base.as_ref().is_ok_and(|base| locations::is_fresh(&location, base, &identifier.name));
+        let around = |base: String| is_within(&base, &location);
+        if base.is_ok_and(around) {
+            let words = format!(
+                "the location {location:?} is not allowed: the folder of its namespace is in it, where other tables get theirs; leave \
+                 the location out, so that the server chooses one, or name another"
+            );
+            return Err(ServiceError::invalid(words));
         }
-        Ok(Folder::made_up(location, named))
+        let may_be_used = !made_up || self.inner.may_have_table(&location).await;
+        Ok(Folder { location, may_be_used, named: true })
     }
 
     /// Refuses a folder for a table that is created later if it is another's now, or is being purged.
@@ -233,15 +247,22 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Claims a folder in which another table may be, if it is not.
     pub(crate) async fn claim_unused(&self, folder: &Folder, own: &Name) -> Result<Option<Claim>, ServiceError> {
         match folder.may_be_used {
-            true => self.claim_all_unused(&[folder.location.as_str()], own).await.map(Some),
+            true => self.claim_beside(folder, &[], own).await.map(Some),
             false => Ok(None),
         }
     }
 
-    /// Claims the first of these folders, if no other table is in any of them.
-    async fn claim_all_unused(&self, folders: &[&str], own: &Name) -> Result<Claim, ServiceError> {
-        let claim = self.claim(folders.first().copied().unwrap_or_default()).await?;
-        match self.check_unused(folders, own).await {
+    /// Claims a folder, if no other table is there, nor has one of these files.
+    pub(crate) async fn claim_beside(
+        &self,
+        folder: &Folder,
+        files: &[&str],
+        own: &Name,
+    ) -> Result<Claim, ServiceError> {
+        let location = folder.location.as_str();
+        let claim = self.claim(&[location]).await?;
+        let places: Vec<&str> = [location].into_iter().chain(files.iter().copied()).collect();
+        match self.check_unused(&places, own).await {
             Ok(()) => Ok(claim),
             Err(error) => {
                 self.release(&claim).await;
@@ -286,14 +307,39 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             return Ok(None);
         }
         let at = self.head().await?;
-        if let Some(entry) = self.committer.catalog().entry(&at, name).await? {
+        let entry = self.committer.catalog().entry(&at, name).await?;
+        let had = |entry: &Entry| places(entry).any(|place| unslashed(place) == unslashed(next));
+        if let Some(entry) = entry.filter(|entry| !had(entry)) {
             check_places(places(&entry).count().saturating_sub(1))?;
+            if locations::seems_made_up(next) {
+                let words = format!(
+                    "the location {next:?} is not allowed: its last part ends as those that the server makes up, with - and 16 \
+                     hexadecimal digits; name another"
+                );
+                return Err(ServiceError::invalid(words));
+            }
         }
         let folder = Folder::named(next.to_owned());
-        let claim = self.claim_all_unused(&[next], name).await?;
+        let claim = self.claim_beside(&folder, &[], name).await?;
         let mut actions = folder.conditions(&self.settings.warehouse, Some(&claim))?;
         actions.extend(noted(name, next));
         Ok(Some(Moving { claim, actions }))
+    }
+
+    /// Leaves a file in the folder of a table or view whose metadata file is elsewhere, by which [`may_have_table`](Self::may_have_table)
+    /// knows of it; if one before was not elsewhere.
+    pub(crate) async fn mark_elsewhere(
+        &self,
+        location: &str,
+        before: Option<&str>,
+        file: &str,
+    ) -> Result<(), ServiceError> {
+        let is_elsewhere = |file: &str| !is_within(file, location);
+        if !is_elsewhere(file) || before.is_some_and(is_elsewhere) {
+            return Ok(());
+        }
+        let words = serde_json::json!({ "metadata": file }).to_string();
+        Ok(self.files.write(&format!("{location}/metadata/elsewhere-{}.json", self.fresh_uuid()), words.into()).await?)
     }
 
     /// Whether a folder may be that of a table which has been written: `false` is certain. So it is not certain where the store

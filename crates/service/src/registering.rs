@@ -49,8 +49,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.namespace_at(&at, &new.identifier.namespace).await?;
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
         let file = locations::checked(&new.metadata_location, &allowed)?;
-        let location = self.registered(&file, &allowed).await?.1;
-        let claim = self.inner.claim(&location).await?;
+        let (body, location) = self.registered(&file, &allowed).await?;
+        let others = placing::others_of(&body.metadata, &file, &allowed)?;
+        let folders: Vec<&str> = [location.as_str()].into_iter().chain(others.iter().map(String::as_str)).collect();
+        let claim = self.inner.claim(&folders).await?;
         let answer = self.register_claimed(&new.identifier, new.overwrite, (&file, &location), &claim, key).await;
         self.inner.settle_claim(Some(claim), &answer).await;
         answer
@@ -90,7 +92,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
         let warehouse = &self.inner.settings.warehouse;
-        let others = placing::others_of(&body.metadata, &allowed)?;
+        let others = placing::others_of(&body.metadata, file, &allowed)?;
         let places: Vec<&str> = [location, file].into_iter().chain(others.iter().map(String::as_str)).collect();
         let looks = !mutant::is(Mutant::RegisteredInUse);
         if looks && self.inner.is_in_use(&places, Some(&name)).await? {
@@ -110,6 +112,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for other in &others {
             actions.extend(purge::none_runs(other, warehouse)?);
         }
+        // The purge of another table may delete the file itself.
+        actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), file, warehouse)?);
         actions.push(purge::none_ended(location)?);
         match self.inner.commit_once(key, actions, file).await {
             Ok(_) => Ok(body),

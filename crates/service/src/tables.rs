@@ -127,6 +127,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let location = metadata.location().to_owned();
         let file = self.inner.metadata_file(&location, metadata.properties(), None)?;
         let body = Arc::new(Body::of(file, metadata)?);
+        self.inner.mark_elsewhere(&location, None, &body.location).await?;
         self.inner.files.write(&body.location, body.json.clone()).await?;
         let create = Action::Create { name, entry: table_entry(&location, &body.location) };
         let mut actions = vec![create];

@@ -26,6 +26,7 @@ use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
+use crate::locations::meet;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{self, Folder, table_entry};
@@ -209,6 +210,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Claims the folders of tables that are created in ones which their client names, or that move.
     async fn claim_folders(&self, written: &[Written<'_>], claimed: &mut Claimed) -> Result<(), ServiceError> {
         let (inner, warehouse) = (&self.inner, &self.inner.settings.warehouse);
+        check_apart(written)?;
         for Written { part, old, next, folder, .. } in written {
             let location = next.body.metadata.location();
             if let Some(old) = old
@@ -438,6 +440,22 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let fitting = fitting.map_err(|not_done| self.counted(not_done.error()))?;
         Ok(draft.map(|draft| Planned { old: Some(current), draft, fitting, folder: None }))
     }
+}
+
+/// Refuses a commit that gives one folder, or two of which one is in the other, to two tables.
+fn check_apart(written: &[Written<'_>]) -> Result<(), ServiceError> {
+    let location = |one: &Written<'_>| one.next.body.metadata.location().to_owned();
+    let is_new = |one: &Written<'_>| one.old.as_ref().is_none_or(|old| old.metadata.location() != location(one));
+    let given: Vec<_> = written.iter().filter(|one| is_new(one)).map(location).collect();
+    for (at, one) in given.iter().enumerate() {
+        if let Some(other) = given[at + 1..].iter().find(|other| meet(one, other)) {
+            let words = format!(
+                "the commit gives the location {one:?} to one table, and {other:?} to another: name folders apart"
+            );
+            return Err(ServiceError::invalid(words));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the table has the snapshots of the commit, or was created by it.

@@ -215,6 +215,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn write_view(&self, metadata: ViewMetadata, earlier: Option<&str>) -> ViewAnswer {
         let file = self.inner.metadata_file(metadata.location(), metadata.properties(), earlier)?;
         let body = Arc::new(Body::of(file, metadata)?);
+        self.inner.mark_elsewhere(body.metadata.location(), earlier, &body.location).await?;
         self.inner.files.write(&body.location, body.json.clone()).await?;
         Ok(body)
     }
@@ -255,13 +256,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&view.namespace);
         let file = locations::checked(file, &allowed)?;
-        let body = self.inner.view_body(&file).await.map_err(|error| match error.kind {
+        // Not from memory: the file may have been deleted long ago.
+        let body = self.inner.read_body::<ViewMetadata>(&file).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
+        let body = Arc::new(body);
         let folder = Folder::named(locations::checked(body.metadata.location(), &allowed)?);
         let name = view.catalog_name()?;
-        let claim = self.inner.claim_unused(&folder, &name).await?;
+        let claim = Some(self.inner.claim_beside(&folder, &[&file], &name).await?);
         let answer = async {
             let mut actions = folder.conditions(warehouse, claim.as_ref())?;
             actions.push(Action::Create { name, entry: view_entry(&body) });

@@ -56,10 +56,11 @@ fn cells(line: &Line) -> Vec<String> {
     vec![line.what.clone(), line.clients.to_string(), rate, p50, p95, p99, bytes, line.errors.to_string()]
 }
 
-/// The comparisons that the record makes, as far as they were run.
+/// The comparisons that the record makes, as far as they were run without an error: a run that lacked its store for a while says
+/// nothing about it.
 fn findings(lines: &[Line]) -> Vec<String> {
     let mut findings = Vec::new();
-    let puts = || lines.iter().filter(|line| line.part == Part::Puts);
+    let puts = || lines.iter().filter(|line| line.part == Part::Puts && line.errors == 0);
     if let Some(most) = puts().map(|line| line.clients).max() {
         let original = puts().find(|line| line.clients == most && line.rows.is_none());
         let best = puts().filter(|line| line.clients == most && line.rows.is_some());
@@ -92,7 +93,7 @@ fn findings(lines: &[Line]) -> Vec<String> {
 
 /// Where selective loads are furthest behind the best division.
 fn of_loads(lines: &[Line]) -> Option<String> {
-    let loads = || lines.iter().filter(|line| line.part == Part::Loads);
+    let loads = || lines.iter().filter(|line| line.part == Part::Loads && line.errors == 0);
     let behind = loads().filter_map(|selective| {
         let shape = selective.what.strip_suffix(", selective")?;
         let same = loads().filter(|line| line.clients == selective.clients && line.what.starts_with(shape));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use glidepath_bench::transactions::{LEAST_ENTRIES, Line, Part, Plan, page, run};
+use glidepath_bench::transactions::{LEAST_ENTRIES, Line, Part, Plan, TxnBenchError, page, run};
 use glidepath_env::{Env as _, Purpose};
 use glidepath_kv::{AnyKv, Embedded, EmbeddedOptions, OpenUrlError};
 use glidepath_model::Span;
@@ -25,8 +25,8 @@ use crate::whole;
 ///
 /// Puts with the original encoding and with tickets, reads, loads of many cells, and what an entry costs on disk. On a
 /// disk, it works in a folder of its own in the given one, and removes it at the end. In a server it makes tables named
-/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json. If a call failed, the results are
-/// written, and the exit code is 1.
+/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json. If a call failed, or the store went
+/// away between two runs, what was measured is written, and the exit code is 1.
 #[derive(Args, Debug)]
 pub(super) struct Bench {
     /// The key-value store, by its URL: kv+file:///directory, postgres://..., cassandra://..., kv+memory:
@@ -79,7 +79,7 @@ impl Bench {
         let stop = on_interrupt_that_leaves(self.leaves()?)?;
         // What is no store is told so first.
         let may_write = || folder::check(&self.out, &folder::label_of_store("txn bench", &self.store));
-        let lines = match glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))? {
+        let (lines, ended) = match glidepath_kv::folder(&self.store).map_err(|error| place::open(&error))? {
             None => {
                 let store = runtime.block_on(glidepath_kv::open(&self.store)).map_err(|error| place::open(&error))?;
                 may_write()?;
@@ -92,7 +92,10 @@ impl Bench {
                 let store = store.map_err(|error| place::open(&OpenUrlError::Folder(error)))?;
                 self.measure(&AnyKv::Embedded(store), Some(&own.path), stop)
             }
-        }?;
+        };
+        if let (true, Err(error)) = (lines.is_empty(), &ended) {
+            return Err(Failure::Failed(format!("{error}; nothing was measured")));
+        }
         if lines.is_empty() && !stop.load(Ordering::Relaxed) {
             let words = "nothing to measure: a store in memory takes no bytes on disk; choose another --part";
             return Err(Failure::Mistake(words.to_owned()));
@@ -100,10 +103,15 @@ impl Bench {
         if lines.is_empty() {
             return Err(Failure::Interrupted("stopped; nothing is measured".to_owned()));
         }
-        let stopped = stop
-            .load(Ordering::Relaxed)
-            .then(|| format!("stopped; {} of {} runs are measured", lines.len(), self.plan().lines()));
+        let measured = format!("{} of {} runs are measured", lines.len(), self.plan().lines());
+        let stopped = match &ended {
+            Err(_) => Some(format!("ended by an error; {measured}")),
+            Ok(()) => stop.load(Ordering::Relaxed).then(|| format!("stopped; {measured}")),
+        };
         self.write(&lines, stopped.as_deref())?;
+        if let Err(error) = ended {
+            return Err(Failure::Failed(format!("{error}; {measured}, and written")));
+        }
         if let Some(failure) = failed_calls(&lines) {
             return Err(failure);
         }
@@ -126,15 +134,19 @@ impl Bench {
         }
     }
 
-    fn measure(&self, store: &AnyKv, scratch: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Line>, Failure> {
-        let plan = self.plan();
-        let display = Display::new();
-        let done = std::cell::Cell::new(0);
-        let progress = |line: &Line, all: usize| {
-            done.set(done.get() + 1);
-            display.steps(done.get(), all, "runs", &format!("{}, {}", line.part.name(), line.what));
-        };
-        run(store, &plan, scratch, stop, &progress).map_err(|error| Failure::Failed(error.to_string()))
+    /// The lines of the runs that ended, and how all ended.
+    fn measure(
+        &self,
+        store: &AnyKv,
+        scratch: Option<&Path>,
+        stop: &AtomicBool,
+    ) -> (Vec<Line>, Result<(), TxnBenchError>) {
+        let (plan, display, mut lines) = (self.plan(), Display::new(), Vec::new());
+        let ended = run(store, &plan, scratch, stop, &mut |line, all| {
+            display.steps(lines.len() + 1, all, "runs", &format!("{}, {}", line.part.name(), line.what));
+            lines.push(line);
+        });
+        (lines, ended)
     }
 
     fn write(&self, lines: &[Line], stopped: Option<&str>) -> Result<(), Failure> {

@@ -68,7 +68,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         match self.committer.commit(actions.iter().cloned().chain(asserted).collect()).await {
             Ok(_) => Settled::Landed,
             Err(CommitError::Refused(refusal)) => match (placing::told(&refusal), &refusal) {
-                (Some(error), _) => Settled::Not(Attempt::Failed(error)),
+                (Some(error), _) => Settled::Not(Attempt::NoFolder(error)),
                 (None, Refusal::Exists(taken)) => {
                     let at = requests.iter().position(|request| is_key(request.key.as_ref(), taken));
                     at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)

@@ -28,6 +28,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Draft { metadata, lists, expired } = draft;
         let location = self.metadata_file(metadata.location(), metadata.properties(), on)?;
         let body = Arc::new(Body::of(location, metadata)?);
+        self.mark_elsewhere(body.metadata.location(), on, &body.location).await?;
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
         let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));

@@ -70,13 +70,6 @@ pub(super) fn checked_folder(location: &str, allowed: &str) -> Result<String, Se
     if is_all { Ok(folder) } else { checked(&folder, allowed) }
 }
 
-/// Whether the last part of a location is one that only [`fresh`] makes: then all that is in it is the table's.
-pub(super) fn is_fresh(location: &str) -> bool {
-    let last = location.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    let digits = last.rsplit_once('-').map_or("", |(_, digits)| digits);
-    digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-}
-
 /// Whether a file below a location is where Lance puts the files of a table.
 pub(super) fn is_of_lance(file: &str, location: &str) -> bool {
     let (file, location) = (locations::unslashed(file), locations::unslashed(location));
@@ -87,7 +80,9 @@ pub(super) fn is_of_lance(file: &str, location: &str) -> bool {
 /// Whether a file is one of Iceberg's: of data, of manifests, of statistics or of metadata. A table of Iceberg may keep its data in
 /// any folder (`write.data.path`).
 pub(super) fn is_of_iceberg(file: &str) -> bool {
-    [".parquet", ".orc", ".avro", ".puffin", ".metadata.json"].iter().any(|suffix| file.ends_with(suffix))
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let ends = [".parquet", ".orc", ".avro", ".puffin", ".stats"].iter().any(|suffix| name.ends_with(suffix));
+    ends || name.contains(".metadata.json") || name == "version-hint.text"
 }
 
 /// The folder of the manifests of a table.
@@ -166,6 +161,7 @@ mod tests {
         let names = ["a b", "a=20b", "a~20b", "a/b", "..", ".a", "ä", "a_b"];
         let parts: std::collections::BTreeSet<_> = names.iter().map(|name| plain(name)).collect();
         assert_eq!(parts.len(), names.len());
+        let is_fresh = locations::seems_made_up;
         assert!(is_fresh(&fresh("s3://b/l", "x", uuid)) && is_fresh("s3://b/x-y-0123456789abcdef/"));
         assert!(!is_fresh("s3://b/t") && !is_fresh("s3://b/t-12") && !is_fresh("s3://b/x-0123456789abcdef/y"));
         assert!(checked("file:///l/a~b", "file:///l").is_err() && checked("file:///l/a-b", "file:///l").is_ok());

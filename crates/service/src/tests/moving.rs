@@ -97,8 +97,9 @@ async fn what_is_registered_is_found_where_its_metadata_names_files() {
 async fn a_folder_whose_purge_is_noted_is_nobodys() {
     for protocol in worlds() {
         let world = World::of(protocol).await;
-        let server = with(&world, &["t", "u"]).await;
-        let place = loaded(&server, "u").await.metadata.location().to_owned();
+        let server = with(&world, &["t"]).await;
+        let place = "s3://b/lake/place".to_owned();
+        server.create_table(at("u", &place), None).await.unwrap();
         server.drop_table(&table("u"), true, None).await.unwrap();
         server.commit_table(&table("t"), metadata_in("s3://b/lake/meta")).await.unwrap();
         let inner = format!("{place}/x");
@@ -122,12 +123,12 @@ async fn a_folder_is_given_to_one_table() {
         let server = with(&world, &["t"]).await;
         let (outer, inner) = ("s3://b/lake/x", "s3://b/lake/x/y");
         for (first, second) in [(outer, outer), (outer, inner), (inner, outer)] {
-            let held = server.inner.claim(first).await.unwrap();
+            let held = server.inner.claim(&[first]).await.unwrap();
             let unavailable = [
                 kind(server.create_table(at("a", second), None).await),
                 kind(server.commit_table(&table("t"), to(second)).await),
                 kind(server.commit_transaction(vec![(table("t"), to(second)), (table("a"), creation(5))], None).await),
-                kind(server.inner.claim(second).await),
+                kind(server.inner.claim(&[second]).await),
             ];
             assert_eq!(unavailable, [Kind::Unavailable; 4], "{first} {second}");
             // Whoever made it died, or sleeps.
@@ -143,7 +144,7 @@ async fn a_folder_is_given_to_one_table() {
         let (one, other) = both.await;
         assert!(one.is_err() || other.is_err());
         // Nothing is left of what was not done.
-        let left = server.inner.claim("s3://b/lake").await.unwrap();
+        let left = server.inner.claim(&["s3://b/lake"]).await.unwrap();
         assert_eq!(left.ends().len(), 2);
     }
 }
@@ -204,7 +205,7 @@ async fn a_claim_that_is_left_behind_holds_up_no_rename() {
     let world = World::of(Protocol::Tickets).await;
     let server = with(&world, &["t"]).await;
     let location = loaded(&server, "t").await.metadata.location().to_owned();
-    let left = server.inner.claim(&location).await.unwrap();
+    let left = server.inner.claim(&[&location]).await.unwrap();
     assert_eq!(kind(server.rename_table(&table("t"), &table("u"), None).await), Kind::Unavailable);
     world.pass(61 * 1000);
     server.rename_table(&table("t"), &table("u"), None).await.unwrap();

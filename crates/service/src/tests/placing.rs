@@ -131,3 +131,75 @@ async fn names_that_no_store_takes_are_refused() {
         assert_eq!(kind(server.declare_lance(lance("t", &place)).await), Kind::Invalid);
     }
 }
+
+/// A folder that the server made up is free only if nobody can be there without a trace.
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_seems_made_up_may_be_a_tables() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let elsewhere = HashMap::from([("write.metadata.path".to_owned(), "s3://b/lake/meta".to_owned())]);
+        let made = server.create_table(NewTable { properties: elsewhere.clone(), ..new("x") }, None).await.unwrap();
+        server.rename_table(&table("x"), &table("y"), None).await.unwrap();
+        assert_eq!(kind(server.create_table(at("x", made.metadata.location()), None).await), Kind::Invalid);
+        // One whose metadata went elsewhere later.
+        let made = server.create_table(new("z"), None).await.unwrap();
+        let place = made.metadata.location().to_owned();
+        let updates = vec![TableUpdate::SetProperties { updates: elsewhere }];
+        server.commit_table(&table("z"), TableCommit { updates, ..set("", None) }).await.unwrap();
+        server.inner.files.delete(&made.location).await.unwrap();
+        server.rename_table(&table("z"), &table("zz"), None).await.unwrap();
+        assert_eq!(kind(server.create_table(at("z", &place), None).await), Kind::Invalid);
+        // Nobody else goes to such a folder.
+        let seems = "s3://b/lake/n/k-0123456789abcdef";
+        assert_eq!(kind(server.declare_lance(lance("l", seems)).await), Kind::Invalid);
+        let mut moves = set("", None);
+        moves.updates = vec![TableUpdate::SetLocation { location: seems.to_owned() }];
+        assert_eq!(kind(server.commit_table(&table("t"), moves).await), Kind::Invalid);
+        // Nor to that of its namespace.
+        assert_eq!(kind(server.create_table(at("k", "s3://b/lake/n"), None).await), Kind::Invalid);
+        assert_eq!(kind(server.declare_lance(lance("l", "s3://b/lake/n")).await), Kind::Invalid);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_that_keep_their_metadata_in_one_folder_can_be_registered_again() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let properties = HashMap::from([("write.metadata.path".to_owned(), "s3://b/lake/meta".to_owned())]);
+    for name in ["s1", "s2"] {
+        server.create_table(NewTable { properties: properties.clone(), ..new(name) }, None).await.unwrap();
+        server.commit_table(&table(name), set("a", None)).await.unwrap();
+    }
+    let file = loaded(&server, "s1").await.location.clone();
+    server.drop_table(&table("s1"), false, None).await.unwrap();
+    let again = Registration { identifier: table("s1"), metadata_location: file, overwrite: false };
+    server.register_table(again, None).await.unwrap();
+}
+
+/// Others that wait beside it are done, and one folder is not given to two tables of a commit.
+#[tokio::test(start_paused = true)]
+async fn a_move_that_is_refused_holds_up_no_other_commit() {
+    let world = World::new().await;
+    let server = with(&world, &["t", "u"]).await;
+    server.create_table(at("gone", "s3://b/lake/gone"), None).await.unwrap();
+    server.drop_table(&table("gone"), true, None).await.unwrap();
+    let to = |place: &str| {
+        let updates = vec![TableUpdate::SetLocation { location: place.to_owned() }];
+        TableCommit { updates, ..set("", None) }
+    };
+    let t = table("t");
+    let answers = futures_util::future::join3(
+        server.commit_table(&t, set("a", None)),
+        server.commit_table(&t, to("s3://b/lake/gone")),
+        server.commit_table(&t, set("b", None)),
+    )
+    .await;
+    assert!(answers.0.is_ok() && answers.2.is_ok());
+    assert_eq!(kind(answers.1), Kind::Unavailable);
+    for (one, other) in [("x", "x"), ("x", "x/in"), ("x/in", "x")] {
+        let [one, other] = [one, other].map(|place| to(&format!("s3://b/lake/{place}")));
+        let both = vec![(table("t"), one), (table("u"), other)];
+        assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Invalid);
+    }
+}

@@ -20,7 +20,7 @@ async fn one_registration_of_the_same_files_runs_at_a_time() {
         server.drop_table(&table("t"), false, None).await.unwrap();
 
         // A server died after it had claimed the location.
-        let dead = server.inner.claim(&location).await.unwrap();
+        let dead = server.inner.claim(&[&location]).await.unwrap();
         assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
         world.pass(61 * 1000);
         server.register_table(registration("a", &file), None).await.unwrap();
@@ -40,7 +40,7 @@ async fn the_end_of_a_purge_ends_registrations() {
     let server = with(&world, &["t"]).await;
     let (file, location) = metadata_of(&server, "t").await;
     let json = loaded(&server, "t").await.json.clone();
-    let asleep = server.inner.claim(&location).await.unwrap();
+    let asleep = server.inner.claim(&[&location]).await.unwrap();
     server.drop_table(&table("t"), true, None).await.unwrap();
     assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
     world.pass(30 * 60 * 1000);
@@ -52,7 +52,7 @@ async fn the_end_of_a_purge_ends_registrations() {
     world.pass(25 * 60 * 60 * 1000);
     server.run_purges().await.unwrap();
     assert!(server.inner.committer.commit(asleep.ends()).await.is_err(), "however long it slept");
-    assert!(server.inner.committer.commit(server.inner.claim(&location).await.unwrap().ends()).await.is_ok());
+    assert!(server.inner.committer.commit(server.inner.claim(&[&location]).await.unwrap().ends()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,11 +60,11 @@ async fn what_is_left_behind_is_removed() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
     let (_, location) = metadata_of(&server, "t").await;
-    let left = server.inner.claim(&location).await.unwrap();
+    let left = server.inner.claim(&[&location]).await.unwrap();
     world.pass(59 * 60 * 1000);
     server.run_purges().await.unwrap();
     server.inner.committer.commit(left.ends()).await.unwrap();
-    let left = server.inner.claim(&location).await.unwrap();
+    let left = server.inner.claim(&[&location]).await.unwrap();
     world.pass(61 * 60 * 1000);
     server.run_purges().await.unwrap();
     assert!(server.inner.committer.commit(left.ends()).await.is_err());
@@ -77,7 +77,7 @@ async fn a_table_keeps_its_name_while_a_registration_may_look_for_it() {
         let world = World::of(protocol).await;
         let server = with(&world, &["t"]).await;
         let (_, location) = metadata_of(&server, "t").await;
-        let claim = server.inner.claim(&location).await.unwrap();
+        let claim = server.inner.claim(&[&location]).await.unwrap();
         let renamed = server.rename_table(&table("t"), &table("u"), None).await;
         if protocol == Protocol::ManifestChain {
             renamed.unwrap();
