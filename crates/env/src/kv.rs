@@ -189,7 +189,7 @@ pub struct Rows {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum KvReadError {
     /// There is no such table.
-    #[error("there is no table {0}")]
+    #[error("there is no table {0}: it was never made, or it is lost and must be put back from a backup")]
     NoTable(Table),
     /// Says nothing about the cells.
     #[error("the read failed: {0}")]

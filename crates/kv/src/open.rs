@@ -85,7 +85,12 @@ pub async fn open(url: &str) -> Result<AnyKv, OpenUrlError> {
         #[cfg(feature = "postgres")]
         Some(AnyKv::Postgres(store)) => match store.connect().await {
             Ok(()) => Ok(AnyKv::Postgres(store)),
-            Err(why) => Err(OpenUrlError::Unusable { shown: shown(url), why: why.to_string() }),
+            Err(why) => {
+                let why = format!(
+                    "{why}; see that the server runs there, and that it has the user and the database of the URL"
+                );
+                Err(OpenUrlError::Unusable { shown: shown(url), why })
+            }
         },
         Some(store) => Ok(store),
         None => cassandra(url).await,

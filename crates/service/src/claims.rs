@@ -42,6 +42,9 @@ const PATIENCE_MS: u64 = 60 * 1000;
 /// How long a claim is kept at least.
 const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
+/// The most parts of a location that is claimed: its commit asserts something of the folder of each.
+const MOST_PARTS: usize = 100;
+
 /// The most entries that one commit removes.
 const CLEANED_TOGETHER: usize = 100;
 
@@ -127,6 +130,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let at = self.head().await?;
         let (mut actions, mut names) = (Vec::new(), BTreeSet::new());
         for location in locations {
+            let parts = location.split('/').count();
+            if parts > MOST_PARTS {
+                let words = format!("the location {location:?} has {parts} parts; at most {MOST_PARTS} are allowed");
+                return Err(ServiceError::invalid(words));
+            }
             let name = name(location)?;
             if !names.insert(name.clone()) {
                 continue;
@@ -196,11 +204,19 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Removes a claim if it is there. If this fails, it is removed later.
     pub(crate) async fn release(&self, claim: &Claim) {
-        let (Ok(at), Some(first)) = (self.head().await, claim.names.first()) else { return };
-        if let Ok(None) = self.committer.catalog().entry(&at, first).await {
-            return;
+        let Ok(at) = self.head().await else { return };
+        // The end of a purge may have removed some of them.
+        let mut left = Vec::new();
+        for name in &claim.names {
+            if let Ok(Some(entry)) = self.committer.catalog().entry(&at, name).await
+                && entry.pointer.as_ref() == Some(&claim.mark)
+            {
+                left.extend(removed(name, entry.pointer));
+            }
         }
-        let _ = self.committer.commit(claim.removal()).await;
+        if !left.is_empty() {
+            let _ = self.committer.commit(left).await;
+        }
     }
 
     /// The actions of the end of a purge that deleted files in a location: they end the claims there, and in and around it. A

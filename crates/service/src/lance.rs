@@ -125,7 +125,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Some(asked) => {
                 let allowed = self.allowed(&identifier.namespace);
                 let location = locations::with_room(paths::checked(&asked, &allowed)?)?;
-                self.check_declared(&location, &identifier.namespace)?;
+                self.inner.check_beside_namespace(&location, &identifier.catalog_name()?).await?;
+                locations::check_not_made_up(&location)?;
                 Folder::named(location)
             }
             None => {
@@ -185,27 +186,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         // Its clients commit by what the store orders, and those of the other table may not.
         if !mutant::is(Mutant::RegisteredInUse) {
-            self.inner.check_unused(&[location], &identifier.catalog_name()?).await?;
+            let is_free = self.inner.is_free(&[location], &[], &identifier.catalog_name()?).await?;
+            if !is_free {
+                return Err(exists(identifier));
+            }
         }
         let folder = Folder::named(location.to_owned());
         let mut conditions = folder.conditions(&self.inner.settings.warehouse, Some(claim))?;
         conditions.push(purge::none_ended(location)?);
         self.create_lance(identifier, (folder.location.clone(), folder.location), properties, conditions).await
-    }
-
-    /// Refuses a location for a new table that is, or is around, the folder of its namespace, or that ends as those which the
-    /// server makes up.
-    fn check_declared(&self, location: &str, namespace: &[String]) -> Result<(), ServiceError> {
-        let base = paths::of_namespace(&self.inner.settings.warehouse, namespace);
-        let why = match (locations::is_within(&base, location), locations::seems_made_up(location)) {
-            (true, _) => "the folder of its namespace is in it, where other tables get theirs",
-            (false, true) => "its last part ends as those that the server makes up, with - and 16 hexadecimal digits",
-            (false, false) => return Ok(()),
-        };
-        let words = format!(
-            "the location {location:?} is not allowed: {why}; leave the location out, so that the server chooses one, or name another"
-        );
-        Err(ServiceError::invalid(words))
     }
 
     /// The folder in which a client may choose locations for a namespace.

@@ -28,6 +28,7 @@ use crate::error::ServiceError;
 use crate::locations::{is_within, meet, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
+use crate::tables::exists;
 use crate::{Inner, Service, locations, purge};
 
 /// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a look at
@@ -37,6 +38,10 @@ const PAGE: usize = 1000;
 
 /// The properties of an entry that name folders in which the table has files, besides its location.
 const PLACE: &str = "glidepath.place.";
+
+/// The properties of an entry that name folders in which a registered table has manifest lists or metadata files. Tables may share such
+/// folders, but none is another one's.
+const LISTS: &str = "glidepath.lists.";
 
 /// The most of them.
 const MOST_PLACES: usize = 64;
@@ -82,19 +87,22 @@ pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
     purge::told(refusal).or_else(|| claims::told(refusal))
 }
 
-/// The folders and files of an entry, by which it is found.
-fn places(entry: &Entry) -> impl Iterator<Item = &String> {
-    let noted = entry.properties.iter().filter(|(key, _)| key.starts_with(PLACE)).map(|(_, place)| place);
-    entry.location.iter().chain(&entry.pointer).chain(noted)
+fn noted_as<'a>(entry: &'a Entry, prefix: &'static str) -> impl Iterator<Item = &'a String> {
+    entry.properties.iter().filter(move |(key, _)| key.starts_with(prefix)).map(|(_, place)| place)
 }
 
-fn place_key(place: &str) -> String {
-    format!("{PLACE}{}", purge::digest(place))
+/// The folders that are a table's own.
+fn places(entry: &Entry) -> impl Iterator<Item = &String> {
+    entry.location.iter().chain(noted_as(entry, PLACE))
+}
+
+fn key(prefix: &str, place: &str) -> String {
+    format!("{prefix}{}", purge::digest(place))
 }
 
 /// The action that notes that a table has files in a folder.
 fn noted(name: &Name, place: &str) -> Option<Action> {
-    let changes = [(place_key(place), Some(place.to_owned()))].into();
+    let changes = [(key(PLACE, place), Some(place.to_owned()))].into();
     (!mutant::is(Mutant::MoveNotNoted)).then(|| Action::SetProperties { name: name.clone(), changes })
 }
 
@@ -141,36 +149,69 @@ pub(crate) fn with_former_of(all: BTreeSet<String>, changed: bool, mut updates: 
     updates
 }
 
-/// The folders besides its location in which metadata names lists of manifests and metadata files, and its former locations, if they
-/// are in the folder `allowed`. Not that of the metadata file and of `write.metadata.path`, which tables may share.
-pub(crate) fn others_of(metadata: &TableMetadata, file: &str, allowed: &str) -> Result<BTreeSet<String>, ServiceError> {
-    let lists = metadata.snapshots().map(|snapshot| snapshot.manifest_list());
-    let files = lists.chain(metadata.metadata_log().iter().map(|log| log.metadata_file.as_str()));
-    let folders = files.map(|file| folder_of(file).to_owned());
-    let shared = metadata.properties().get("write.metadata.path").map(|path| path.trim_end_matches('/'));
-    let shared = folder_of(&format!("{}/x", shared.unwrap_or_default())).to_owned();
-    let own = [metadata.location(), folder_of(file), &shared];
-    let is_own = |folder: &str| own.iter().any(|own| unslashed(folder) == unslashed(own));
-    let mut others = BTreeSet::new();
-    for folder in folders.filter(|folder| !is_own(folder)).chain(former(metadata)) {
-        if is_within(&folder, allowed) && unslashed(&folder) != unslashed(metadata.location()) {
-            others.insert(folder);
-            check_places(others.len())?;
+/// Where a table that is registered has files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Past {
+    /// Its former locations.
+    former: BTreeSet<String>,
+    /// Other folders in which its metadata names manifest lists and metadata files.
+    lists: BTreeSet<String>,
+}
+
+impl Past {
+    /// What the metadata says, as far as it is in the warehouse.
+    ///
+    /// # Errors
+    /// If a folder is not in `allowed`, or there are too many.
+    pub(crate) fn of(metadata: &TableMetadata, warehouse: &str, allowed: &str) -> Result<Self, ServiceError> {
+        let lists = metadata.snapshots().map(|snapshot| snapshot.manifest_list());
+        let files = lists.chain(metadata.metadata_log().iter().map(|log| log.metadata_file.as_str()));
+        let is_other =
+            |folder: &String| is_within(folder, warehouse) && unslashed(folder) != unslashed(metadata.location());
+        let mut past = Self { former: former(metadata).into_iter().filter(is_other).collect(), ..Self::default() };
+        for folder in files.map(|file| folder_of(file).to_owned()).filter(is_other) {
+            past.lists.insert(folder);
+            check_places(past.lists.len())?;
         }
+        check_places(past.folders().count())?;
+        if let Some(outside) = past.folders().find(|folder| !is_within(folder, allowed)) {
+            let words = format!("the metadata names files in {outside}, which is not in {allowed}: not allowed here");
+            return Err(ServiceError::invalid(words));
+        }
+        Ok(past)
     }
-    Ok(others)
+
+    /// All the folders.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &str> {
+        self.former.iter().chain(&self.lists).map(String::as_str)
+    }
+
+    /// Folders that must be nobody else's, and files and folders that must not be in another table's folder.
+    pub(crate) fn looked_for<'a>(&'a self, location: &'a str, file: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
+        let own = [location].into_iter().chain(self.former.iter().map(String::as_str)).collect();
+        (own, [file].into_iter().chain(self.lists.iter().map(String::as_str)).collect())
+    }
+
+    /// The entry of the table.
+    pub(crate) fn entry(&self, location: &str, pointer: &str) -> Entry {
+        let former = self.former.iter().map(|place| (key(PLACE, place), place.clone()));
+        let lists = self.lists.iter().map(|place| (key(LISTS, place), place.clone()));
+        Entry { properties: former.chain(lists).collect(), ..table_entry(location, pointer) }
+    }
+
+    /// With what the entry of the same table knew.
+    pub(crate) fn and_of(mut self, before: &Entry, location: &str) -> Self {
+        let is_other = |place: &&String| unslashed(place) != unslashed(location);
+        self.former.extend(places(before).filter(is_other).cloned());
+        self.lists.extend(noted_as(before, LISTS).filter(is_other).cloned());
+        self
+    }
 }
 
 /// The folder of a file; without the last part if that is usual, so that it is the table's.
 fn folder_of(file: &str) -> &str {
     let folder = file.rsplit_once('/').map(|(folder, _)| folder).unwrap_or_default();
     folder.strip_suffix("/metadata").unwrap_or(folder)
-}
-
-/// The entry of a table whose metadata names files in these other folders.
-pub(crate) fn registered_entry(location: &str, pointer: &str, others: &BTreeSet<String>) -> Entry {
-    let properties = others.iter().map(|place| (place_key(place), place.clone())).collect();
-    Entry { properties, ..table_entry(location, pointer) }
 }
 
 fn check_places(places: usize) -> Result<(), ServiceError> {
@@ -212,14 +253,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
         let made_up = base.as_ref().is_ok_and(|base| locations::is_fresh(&location, base, &identifier.name));
-        let around = |base: String| is_within(&base, &location);
-        if base.is_ok_and(around) {
-            let words = format!(
-                "the location {location:?} is not allowed: the folder of its namespace is in it, where other tables get theirs; leave \
-                 the location out, so that the server chooses one, or name another"
-            );
-            return Err(ServiceError::invalid(words));
-        }
+        self.inner.check_beside_namespace(&location, &identifier.catalog_name()?).await?;
         let may_be_used = !made_up || self.inner.may_have_table(&location).await;
         Ok(Folder { location, may_be_used, named: true })
     }
@@ -229,7 +263,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !folder.may_be_used {
             return Ok(());
         }
-        self.inner.check_unused(&[folder.location.as_str()], own).await?;
+        self.inner.is_free(&[folder.location.as_str()], &[], own).await?;
         let at = self.head().await?;
         for condition in folder.conditions(&self.inner.settings.warehouse, None)? {
             if let Action::Assert { name, holds: Assertion::Absent } = condition
@@ -261,9 +295,24 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     ) -> Result<Claim, ServiceError> {
         let location = folder.location.as_str();
         let claim = self.claim(&[location]).await?;
-        let places: Vec<&str> = [location].into_iter().chain(files.iter().copied()).collect();
-        match self.check_unused(&places, own).await {
-            Ok(()) => Ok(claim),
+        let looked = match self.is_free(&[location], files, own).await {
+            Ok(true) => Ok(claim.clone()),
+            // It may get another name before the commit, which would then not be refused.
+            Ok(false) => Err(exists(&Identifier::of(own))),
+            Err(error) => Err(error),
+        };
+        if looked.is_err() {
+            self.release(&claim).await;
+        }
+        looked
+    }
+
+    /// Claims the folder to which a table or view moves, if no other one is there.
+    async fn claim_beside_own(&self, folder: &Folder, own: &Name) -> Result<Claim, ServiceError> {
+        let location = folder.location.as_str();
+        let claim = self.claim(&[location]).await?;
+        match self.is_free(&[location], &[], own).await {
+            Ok(_) => Ok(claim),
             Err(error) => {
                 self.release(&claim).await;
                 Err(error)
@@ -271,34 +320,57 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// Refuses locations that a client names if a table or view other than `own` has files in or around one. Reads every entry
-    /// of the catalog.
-    pub(crate) async fn check_unused(&self, locations: &[&str], own: &Name) -> Result<(), ServiceError> {
-        match self.is_in_use(locations, Some(own)).await? {
-            false => Ok(()),
+    /// Whether what has the name `own` has no files in or around these locations. Refuses them if any other table or view has some, or
+    /// has one of these files. Reads every entry of the catalog.
+    pub(crate) async fn is_free(&self, locations: &[&str], files: &[&str], own: &Name) -> Result<bool, ServiceError> {
+        let used = self.used_by(locations, files).await?;
+        if used.iter().any(|name| name != own) {
             // Not which one: the client may not know of it.
-            true => {
-                let words = format!(
-                    "the location {:?} is not allowed: another table or view has files in it or around it; leave the \
-                     location out, so that the server chooses one, or name another",
-                    locations.first().copied().unwrap_or_default()
-                );
-                Err(ServiceError::invalid(words))
-            }
+            let words = format!(
+                "the location {:?} is not allowed: another table or view has files in it or around it; leave the \
+                 location out, so that the server chooses one, or name another",
+                locations.first().copied().unwrap_or_default()
+            );
+            return Err(ServiceError::invalid(words));
         }
+        Ok(used.is_empty())
     }
 
-    /// Whether a table or view other than `except` has files in, or around, one of these locations. Reads every entry of the
-    /// catalog.
-    pub(crate) async fn is_in_use(&self, locations: &[&str], except: Option<&Name>) -> Result<bool, ServiceError> {
+    /// The tables and views that have files in, or around, one of these locations, or one of these files, or a folder of their own in or
+    /// around one of them, at one moment. Reads every entry of the catalog.
+    pub(crate) async fn used_by(&self, locations: &[&str], files: &[&str]) -> Result<Vec<Name>, ServiceError> {
         let at = self.head().await?;
         let meets = |place: &String| locations.iter().any(|location| meet(place, location));
-        let has_files = |name: &Name, entry: &Entry| {
-            let counts = entry.kind != EntryKind::Namespace && except != Some(name);
-            counts && places(entry).any(meets)
+        let holds = |place: &String| meets(place) || files.iter().any(|file| meet(place, file));
+        let has_files = |_: &Name, entry: &Entry| {
+            let is_at = |pointer: &String| meets(pointer) || files.contains(&pointer.as_str());
+            entry.kind != EntryKind::Namespace
+                && (places(entry).any(holds)
+                    || entry.pointer.as_ref().is_some_and(is_at)
+                    || noted_as(entry, LISTS).any(meets))
         };
         let seen = |namespace: &Name| !crate::names::is_hidden(namespace);
-        Ok(!self.committer.catalog().search(&at, seen, has_files).await?.is_empty())
+        Ok(self.committer.catalog().search(&at, seen, has_files).await?)
+    }
+
+    /// Refuses a location that is, or is around, the folder in which tables of its namespace get theirs.
+    pub(crate) async fn check_beside_namespace(&self, location: &str, name: &Name) -> Result<(), ServiceError> {
+        let (at, parent) = (self.head().await?, name.parent());
+        let namespace = match &parent {
+            Some(parent) => self.committer.catalog().entry(&at, parent).await?,
+            None => None,
+        };
+        let named = namespace.and_then(|namespace| namespace.properties.get("location").cloned());
+        let parts = parent.map(|parent| parent.parts()).unwrap_or_default();
+        let base = named.unwrap_or_else(|| locations::of_namespace(&self.settings.warehouse, &parts));
+        if !is_within(&base, location) {
+            return Ok(());
+        }
+        let words = format!(
+            "the location {location:?} is not allowed: the folder of its namespace is in it, where other tables get theirs; leave \
+             the location out, so that the server chooses one, or name another"
+        );
+        Err(ServiceError::invalid(words))
     }
 
     /// Claims the folder to which a table or view moves; `None` if it stays. Reads every entry of the catalog.
@@ -310,17 +382,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let entry = self.committer.catalog().entry(&at, name).await?;
         let had = |entry: &Entry| places(entry).any(|place| unslashed(place) == unslashed(next));
         if let Some(entry) = entry.filter(|entry| !had(entry)) {
-            check_places(places(&entry).count().saturating_sub(1))?;
-            if locations::seems_made_up(next) {
-                let words = format!(
-                    "the location {next:?} is not allowed: its last part ends as those that the server makes up, with - and 16 \
-                     hexadecimal digits; name another"
-                );
-                return Err(ServiceError::invalid(words));
-            }
+            check_places(places(&entry).count())?;
+            self.check_beside_namespace(next, name).await?;
+            locations::check_not_made_up(next)?;
         }
         let folder = Folder::named(next.to_owned());
-        let claim = self.claim_beside(&folder, &[], name).await?;
+        let claim = self.claim_beside_own(&folder, name).await?;
         let mut actions = folder.conditions(&self.settings.warehouse, Some(&claim))?;
         actions.extend(noted(name, next));
         Ok(Some(Moving { claim, actions }))

@@ -179,7 +179,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
         let due = written.saturating_add(GRACE_MS) <= self.inner.env.unix_ms();
         let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
-        let used = self.inner.is_in_use(&[location.as_str()], None).await?;
+        let used = !self.inner.used_by(&[location.as_str()], &[]).await?.is_empty();
         // Metadata elsewhere may be another table's: this one has moved, or was registered.
         let moved = entry.properties.get(POINTER).is_some_and(|pointer| !is_within(pointer, location));
         let mut marks: &[&str] = &[];

@@ -6,7 +6,7 @@
 //! the store does late, after the file was deleted, brings it back, and the files that it names are gone.
 
 use glidepath_env::Env;
-use glidepath_model::{Action, Assertion, Kind as EntryKind};
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::{Files, defaults};
 use iceberg::spec::TableMetadata;
@@ -19,10 +19,10 @@ use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
-use crate::placing::Folder;
+use crate::placing::{Folder, Past};
 use crate::reading::is_iceberg;
-use crate::tables::created_told;
-use crate::{Service, locations, placing, purge, sound};
+use crate::tables::{created_told, exists};
+use crate::{Service, locations, purge, sound};
 
 /// A table to register: its metadata exists already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
         let file = locations::checked(&new.metadata_location, &allowed)?;
         let (body, location) = self.registered(&file, &allowed).await?;
-        let others = placing::others_of(&body.metadata, &file, &allowed)?;
-        let folders: Vec<&str> = [location.as_str()].into_iter().chain(others.iter().map(String::as_str)).collect();
+        let past = Past::of(&body.metadata, &self.inner.settings.warehouse, &allowed)?;
+        let folders: Vec<&str> = [location.as_str()].into_iter().chain(past.folders()).collect();
         let claim = self.inner.claim(&folders).await?;
         let answer = self.register_claimed(&new.identifier, new.overwrite, (&file, &location), &claim, key).await;
         self.inner.settle_claim(Some(claim), &answer).await;
@@ -73,6 +73,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok((body, location))
     }
 
+    /// Whether an entry may be of this table, though with other metadata.
+    async fn may_be_of(&self, entry: &Entry, metadata: &TableMetadata) -> bool {
+        let Some(pointer) = &entry.pointer else { return false };
+        self.inner.table_body(pointer).await.map_or(true, |there| there.metadata.uuid() == metadata.uuid())
+    }
+
     /// Registers a metadata file, whose location is known and claimed.
     async fn register_claimed(
         &self,
@@ -92,26 +98,40 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
         let warehouse = &self.inner.settings.warehouse;
-        let others = placing::others_of(&body.metadata, file, &allowed)?;
-        let places: Vec<&str> = [location, file].into_iter().chain(others.iter().map(String::as_str)).collect();
-        let looks = !mutant::is(Mutant::RegisteredInUse);
-        if looks && self.inner.is_in_use(&places, Some(&name)).await? {
+        self.inner.check_beside_namespace(location, &name).await?;
+        let mut past = Past::of(&body.metadata, warehouse, &allowed)?;
+        let (own, files) = past.looked_for(location, file);
+        let used = match mutant::is(Mutant::RegisteredInUse) {
+            true => Vec::new(),
+            false => self.inner.used_by(&own, &files).await?,
+        };
+        let replaced = before.filter(|entry| overwrite && is_iceberg(entry));
+        // What has the name may get another one before the commit, unless that asserts it.
+        if replaced.is_none() && used.contains(&name) {
+            return Err(self.taken(exists(identifier), identifier, EntryKind::Table).await);
+        }
+        if used.iter().any(|other| *other != name) {
             let words = "another table or view has the metadata file, or files in or around its location or another folder that it \
                          names; drop that table first, without a purge";
             return Err(ServiceError::invalid(words));
         }
         let mut actions = Vec::new();
-        if let Some(entry) = before.filter(|entry| overwrite && is_iceberg(entry)) {
+        if let Some(entry) = replaced {
+            if self.may_be_of(&entry, &body.metadata).await {
+                past = past.and_of(&entry, location);
+            }
             let same = Assertion::Pointer(entry.pointer);
             actions.push(Action::Assert { name: name.clone(), holds: same });
             actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
         }
         // A new entry, so that its location is that of its files.
-        actions.push(Action::Create { name, entry: placing::registered_entry(location, file, &others) });
+        actions.push(Action::Create { name, entry: past.entry(location, file) });
         actions.extend(Folder::named(location.to_owned()).conditions(warehouse, Some(claim))?);
-        for other in &others {
+        for other in past.folders() {
             actions.extend(purge::none_runs(other, warehouse)?);
+            actions.push(purge::none_ended(other)?);
         }
+        self.inner.mark_elsewhere(location, None, file).await?;
         // The purge of another table may delete the file itself.
         actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), file, warehouse)?);
         actions.push(purge::none_ended(location)?);

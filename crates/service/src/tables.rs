@@ -110,7 +110,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         (folder, metadata): (&Folder, TableMetadata),
         key: Option<&Idempotency>,
     ) -> Answer {
-        let claim = self.inner.claim_unused(folder, &identifier.catalog_name()?).await?;
+        let claim = match self.inner.claim_unused(folder, &identifier.catalog_name()?).await {
+            Ok(claim) => claim,
+            Err(error) => return Err(self.taken(error, identifier, EntryKind::Table).await),
+        };
         let answer = self.install_claimed(identifier, (folder, claim.as_ref()), metadata, key).await;
         self.inner.settle_claim(claim, &answer).await;
         answer

@@ -220,7 +220,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 claimed.actions.extend(moving.actions);
             }
             if let Some(folder) = folder {
-                let claim = inner.claim_unused(folder, &part.name).await?;
+                let claim = inner.claim_unused(folder, &part.name).await.map_err(|error| match error.kind {
+                    Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
+                    _ => error,
+                })?;
                 claimed.actions.extend(folder.conditions(warehouse, claim.as_ref())?);
                 claimed.claims.extend(claim);
             }

@@ -92,7 +92,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let builder = ViewMetadataBuilder::new(location, schema, version, ViewFormatVersion::V1, properties);
         let built = builder.and_then(|builder| builder.assign_uuid(self.inner.fresh_uuid()).build());
         let metadata = built.map_err(|error| invalid(&error))?.metadata;
-        let claim = self.inner.claim_unused(&folder, &identifier.catalog_name()?).await?;
+        let claim = self.inner.claim_unused(&folder, &identifier.catalog_name()?).await;
+        let claim = match claim.map_err(|error| taken_by_view(error, &identifier)) {
+            Ok(claim) => claim,
+            Err(error) => return Err(self.taken(error, &identifier, EntryKind::View).await),
+        };
         let answer = self.install_view(&identifier, (&folder, claim.as_ref()), metadata, key).await;
         self.inner.settle_claim(claim, &answer).await;
         answer
@@ -264,7 +268,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let body = Arc::new(body);
         let folder = Folder::named(locations::checked(body.metadata.location(), &allowed)?);
         let name = view.catalog_name()?;
-        let claim = Some(self.inner.claim_beside(&folder, &[&file], &name).await?);
+        let claim = self.inner.claim_beside(&folder, &[&file], &name).await;
+        let claim = match claim.map_err(|error| taken_by_view(error, view)) {
+            Ok(claim) => Some(claim),
+            Err(error) => return Err(self.taken(error, view, EntryKind::View).await),
+        };
         let answer = async {
             let mut actions = folder.conditions(warehouse, claim.as_ref())?;
             actions.push(Action::Create { name, entry: view_entry(&body) });
@@ -307,6 +315,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 fn view_entry(body: &Loaded<ViewMetadata>) -> Entry {
     let location = Some(body.metadata.location().to_owned());
     Entry { location, pointer: Some(body.location.clone()), ..Entry::view() }
+}
+
+/// The error that a name is taken, in the words of views.
+fn taken_by_view(error: ServiceError, view: &Identifier) -> ServiceError {
+    if error.kind == Kind::Exists { exists(view) } else { error }
 }
 
 fn view_told(refusal: &Refusal, view: &Identifier) -> Option<ServiceError> {

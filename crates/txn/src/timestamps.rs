@@ -369,7 +369,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         match read(&self.env, &self.store, &self.shared.table).await? {
             Some(stored) => Ok(stored),
             None => {
-                let words = format!("there is no table {}", self.shared.table);
+                let words = glidepath_env::KvReadError::NoTable(self.shared.table.clone()).to_string();
                 Err(TakeError::Store(Cause::words(words)))
             }
         }

@@ -44,7 +44,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let elsewhere = folders.iter().any(|folder| !is_within(folder, &allowed));
         let used = match elsewhere && self.settings.own_folders {
             true => Ok(true),
-            false => self.is_in_use(&folders, None).await,
+            false => self.used_by(&folders, &[]).await.map(|used| !used.is_empty()),
         };
         match used {
             Ok(false) => error,

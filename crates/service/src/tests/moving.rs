@@ -211,3 +211,93 @@ async fn a_claim_that_is_left_behind_holds_up_no_rename() {
     server.rename_table(&table("t"), &table("u"), None).await.unwrap();
     assert!(server.inner.committer.commit(left.ends()).await.is_err());
 }
+
+/// Tables may keep their metadata in one folder, and leave it.
+#[tokio::test(start_paused = true)]
+async fn tables_that_shared_a_folder_of_metadata_can_be_registered_again() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let names = ["s1", "s2", "s3"];
+    for name in names {
+        let properties = HashMap::from([("write.metadata.path".to_owned(), "s3://b/lake/meta".to_owned())]);
+        server.create_table(NewTable { properties, ..new(name) }, None).await.unwrap();
+        let removals = vec!["write.metadata.path".to_owned()];
+        let updates = vec![TableUpdate::RemoveProperties { removals }];
+        server.commit_table(&table(name), TableCommit { updates, ..set("", None) }).await.unwrap();
+    }
+    for name in names {
+        let file = loaded(&server, name).await.location.clone();
+        server.drop_table(&table(name), false, None).await.unwrap();
+        server.register_table(registration(name, &file), None).await.unwrap();
+    }
+    // But that folder is no other table's.
+    assert_eq!(kind(server.create_table(at("u", "s3://b/lake/meta"), None).await), Kind::Invalid);
+    let (mine, own) = ("s3://b/lake/mine", loaded(&server, "s1").await.metadata.location().to_owned());
+    server.create_table(at("u", mine), None).await.unwrap();
+    server.commit_table(&table("u"), metadata_in(&own)).await.unwrap();
+    let file = loaded(&server, "u").await.location.clone();
+    server.drop_table(&table("u"), false, None).await.unwrap();
+    assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Invalid, "in the folder of s1");
+}
+
+/// What another catalog moved says nothing of its former folders; the entry of the same table may.
+#[tokio::test(start_paused = true)]
+async fn an_overwriting_registration_keeps_what_is_known_of_the_table() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let t = table("t");
+    let before = loaded(&server, "t").await;
+    let appended = server.commit_table(&t, append(&before.metadata, 5)).await.unwrap();
+    let moved = server.commit_table(&t, to("s3://b/lake/second")).await.unwrap();
+    server.drop_table(&t, false, None).await.unwrap();
+    let mut json: serde_json::Value = serde_json::from_slice(&moved.json).unwrap();
+    json["properties"].as_object_mut().unwrap().remove(crate::placing::FORMER);
+    let foreign = "s3://b/lake/second/metadata/00009-foreign.metadata.json";
+    server.inner.files.write(foreign, json.to_string().into()).await.unwrap();
+    server.register_table(registration("t", foreign), None).await.unwrap();
+    json["snapshots"] = serde_json::json!([]);
+    json["refs"] = serde_json::json!({});
+    json["metadata-log"] = serde_json::json!([]);
+    json["current-snapshot-id"] = serde_json::Value::Null;
+    json["snapshot-log"] = serde_json::json!([]);
+    let expired = "s3://b/lake/second/metadata/00010-foreign.metadata.json";
+    server.inner.files.write(expired, json.to_string().into()).await.unwrap();
+    let again = Registration { overwrite: true, ..registration("t", expired) };
+    server.register_table(again, None).await.unwrap();
+    assert_eq!(kind(server.register_table(registration("u", &appended.location), None).await), Kind::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_the_folder_of_a_namespace() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let inner = Namespace {
+        parts: vec!["own".to_owned()],
+        properties: [("location".to_owned(), "s3://b/lake/a/b".to_owned())].into(),
+    };
+    server.create_namespace(&inner, None).await.unwrap();
+    for place in ["s3://b/lake/n", "s3://b/lake/n/"] {
+        assert_eq!(kind(server.commit_table(&table("t"), to(place)).await), Kind::Invalid);
+        assert_eq!(kind(server.create_table(at("u", place), None).await), Kind::Invalid);
+    }
+    for place in ["s3://b/lake/a", "s3://b/lake/a/b"] {
+        let identifier = Identifier { namespace: inner.parts.clone(), name: "l".to_owned() };
+        let properties = Default::default();
+        let declared = NewLanceTable { identifier, location: Some(place.to_owned()), properties };
+        assert_eq!(kind(server.declare_lance(declared).await), Kind::Invalid);
+    }
+}
+
+/// The end of a purge removes one claim of several.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_a_claim_of_several_folders() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let (one, other) = ("s3://b/lake/one", "s3://b/lake/other");
+    let claim = server.inner.claim(&[one, other]).await.unwrap();
+    server.inner.committer.commit(server.inner.ends_of_claims(one).await.unwrap()).await.unwrap();
+    server.inner.release(&claim).await;
+    server.inner.claim(&[one, other]).await.unwrap();
+    let deep = format!("s3://b/lake{}", "/a".repeat(100));
+    assert_eq!(kind(server.create_table(at("t", &deep), None).await), Kind::Invalid);
+}
