@@ -28,6 +28,7 @@ use crate::tables::{created_told, exists};
 use crate::{Inner, Service, Settings, locations, purge};
 use head::Head;
 
+pub(crate) use paths::of_namespace;
 pub use versions::{LanceVersion, NewLanceVersion, VersionPage};
 
 const LANCE: &str = "lance";
@@ -345,8 +346,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Deletes the files of a dropped table: all in a folder that a server made for it but those of Iceberg, and otherwise
     /// those that are where Lance puts them.
-    pub(crate) async fn purge_lance(&self, location: &str) -> Result<(), ServiceError> {
-        let began = self.env.unix_ms();
+    /// `began`: a time at which the purge was still noted, in milliseconds since 1970.
+    pub(crate) async fn purge_lance(&self, location: &str, began: u64) -> Result<(), ServiceError> {
         let all = locations::seems_made_up(location);
         let mut after: Option<String> = None;
         loop {

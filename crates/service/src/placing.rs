@@ -29,7 +29,7 @@ use crate::locations::{is_within, meet, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::tables::exists;
-use crate::{Inner, Service, locations, purge};
+use crate::{Inner, Service, lance, locations, purge};
 
 /// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a look at
 /// the whole catalog.
@@ -124,7 +124,10 @@ fn former(metadata: &TableMetadata) -> BTreeSet<String> {
 
 /// The updates of a commit, which note where the table was if they move it. A client cannot change that.
 pub(crate) fn with_former(now: &TableMetadata, updates: Vec<TableUpdate>) -> Vec<TableUpdate> {
-    let moves = |update: &TableUpdate| matches!(update, TableUpdate::SetLocation { location } if unslashed(location) != unslashed(now.location()));
+    let moves = |update: &TableUpdate| match update {
+        TableUpdate::SetLocation { location } => unslashed(location) != unslashed(now.location()),
+        _ => false,
+    };
     let mut all = former(now);
     let moved = updates.iter().any(moves) && all.insert(now.location().to_owned());
     with_former_of(all, moved, updates)
@@ -362,8 +365,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         };
         let named = namespace.and_then(|namespace| namespace.properties.get("location").cloned());
         let parts = parent.map(|parent| parent.parts()).unwrap_or_default();
-        let base = named.unwrap_or_else(|| locations::of_namespace(&self.settings.warehouse, &parts));
-        if !is_within(&base, location) {
+        let bases = match named {
+            Some(named) => vec![named],
+            None => {
+                let warehouse = &self.settings.warehouse;
+                vec![locations::of_namespace(warehouse, &parts), lance::of_namespace(warehouse, &parts)]
+            }
+        };
+        if !bases.iter().any(|base| is_within(base, location)) {
             return Ok(());
         }
         let words = format!(

@@ -174,10 +174,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         failed.map_or(Ok(ended), Err)
     }
 
-    /// Runs a purge if it is due.
+    /// Runs a purge if it is due, and its note is still there: it was read before the purges of others, which may have taken days.
     async fn run_purge(&self, note: Name, entry: &Entry) -> Result<bool, ServiceError> {
+        let (began, at) = (self.inner.env.unix_ms(), self.head().await?);
+        let now = self.entry(&at, &note).await?;
+        if now.is_none_or(|now| now.pointer != entry.pointer) {
+            return Ok(false);
+        }
         let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-        let due = written.saturating_add(GRACE_MS) <= self.inner.env.unix_ms();
+        let due = written.saturating_add(GRACE_MS) <= began;
         let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
         let used = !self.inner.used_by(&[location.as_str()], &[]).await?.is_empty();
         // Metadata elsewhere may be another table's: this one has moved, or was registered.
@@ -190,7 +195,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     marks = &[PURGED];
                 }
                 (None, Some(_)) => {
-                    self.inner.purge_lance(location).await?;
+                    self.inner.purge_lance(location, began).await?;
                     marks = &MARKS;
                 }
                 (None, None) => return Ok(false),
@@ -316,6 +321,34 @@ fn collects(metadata: &TableMetadata) -> bool {
 mod tests {
     use super::*;
     use crate::lance::tests::World;
+
+    /// A server that read the note, and slept until another one had ended the purge, and the mark of that was gone.
+    #[tokio::test(start_paused = true)]
+    async fn a_note_that_is_gone_purges_nothing() {
+        let world = World::new().await;
+        let server = world.server().await;
+        let identifier = crate::Identifier { namespace: Vec::new(), name: "t".to_owned() };
+        let location = "s3://b/lake/own";
+        let new = crate::NewLanceTable {
+            identifier: identifier.clone(),
+            location: Some(location.to_owned()),
+            properties: Default::default(),
+        };
+        server.declare_lance(new.clone()).await.unwrap();
+        server.drop_lance(&identifier).await.unwrap();
+        let at = server.head().await.unwrap();
+        let read = server.entry(&at, &name(location).unwrap()).await.unwrap().unwrap();
+        for _ in 0..2 {
+            world.pass(25 * 60 * 60 * 1000);
+            server.run_purges().await.unwrap();
+        }
+        server.declare_lance(new).await.unwrap();
+        let file = format!("{location}/_versions/1.manifest");
+        server.inner.files.write(&file, "m".into()).await.unwrap();
+        server.deregister_lance(&identifier).await.unwrap();
+        assert!(!server.run_purge(name(location).unwrap(), &read).await.unwrap());
+        assert!(server.inner.files.read(&file).await.is_ok());
+    }
 
     /// A server that slept at the end of a purge, while another server ended it and a second table came and went.
     #[tokio::test(start_paused = true)]

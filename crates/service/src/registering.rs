@@ -53,7 +53,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let past = Past::of(&body.metadata, &self.inner.settings.warehouse, &allowed)?;
         let folders: Vec<&str> = [location.as_str()].into_iter().chain(past.folders()).collect();
         let claim = self.inner.claim(&folders).await?;
-        let answer = self.register_claimed(&new.identifier, new.overwrite, (&file, &location), &claim, key).await;
+        let answer = self.register_claimed(&new, (&file, &location, past), &claim, key).await;
         self.inner.settle_claim(Some(claim), &answer).await;
         answer
     }
@@ -82,30 +82,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Registers a metadata file, whose location is known and claimed.
     async fn register_claimed(
         &self,
-        identifier: &Identifier,
-        overwrite: bool,
-        (file, location): (&str, &str),
+        Registration { identifier, overwrite, .. }: &Registration,
+        (file, location, mut past): (&str, &str, Past),
         claim: &Claim,
         key: Option<&Idempotency>,
     ) -> Answer {
         let allowed = self.inner.settings.folder_of(&identifier.namespace);
         // Again, now that it is claimed: it may have been deleted, and another file have come in its place.
         let (body, found) = self.registered(file, &allowed).await?;
-        if found != location {
-            let words = "the metadata file has another location than a moment ago; not done: try again";
+        let warehouse = &self.inner.settings.warehouse;
+        if found != location || Past::of(&body.metadata, warehouse, &allowed)? != past {
+            let words = "the metadata file names other folders than a moment ago; not done: try again";
             return Err(ServiceError::new(Kind::Unavailable, words));
         }
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
-        let warehouse = &self.inner.settings.warehouse;
         self.inner.check_beside_namespace(location, &name).await?;
-        let mut past = Past::of(&body.metadata, warehouse, &allowed)?;
         let (own, files) = past.looked_for(location, file);
         let used = match mutant::is(Mutant::RegisteredInUse) {
             true => Vec::new(),
             false => self.inner.used_by(&own, &files).await?,
         };
-        let replaced = before.filter(|entry| overwrite && is_iceberg(entry));
+        let replaced = before.filter(|entry| *overwrite && is_iceberg(entry));
         // What has the name may get another one before the commit, unless that asserts it.
         if replaced.is_none() && used.contains(&name) {
             return Err(self.taken(exists(identifier), identifier, EntryKind::Table).await);

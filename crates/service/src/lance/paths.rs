@@ -25,7 +25,7 @@ pub(super) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
 }
 
 /// The folder of a namespace.
-pub(super) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
+pub(crate) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
     let mut folder = warehouse.trim_end_matches('/').to_owned();
     for part in namespace {
         locations::add_folder(&mut folder, &plain(part), '=');
