@@ -139,6 +139,7 @@ fn mistakes_of_tickets_are_caught() {
         (Mutant::RecordOverwritten, "sleepers"),
         (Mutant::NeedsBeforeIntents, "crowd"),
         (Mutant::ReadsNotHeld, "crowd"),
+        (Mutant::PassedNotHeld, "crowd"),
         (Mutant::IntentAssumed, "storm"),
         (Mutant::RosterAfterIntents, "storm"),
         (Mutant::EmptiedIsLost, "everything"),

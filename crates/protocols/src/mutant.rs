@@ -94,6 +94,8 @@ pub enum Mutant {
     NeedsBeforeIntents,
     /// Tickets: names that were read and are not written are not held.
     ReadsNotHeld,
+    /// Tickets: the namespace of a name that came and went in one commit is not held.
+    PassedNotHeld,
     /// Tickets: an intent of unknown outcome counts as one that stands.
     IntentAssumed,
     /// Tickets: names are put onto the roster after their commit.

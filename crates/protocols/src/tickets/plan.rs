@@ -38,6 +38,8 @@ struct Draft {
     rosters: BTreeMap<Name, u64>,
     /// Namespaces that were dropped, perhaps to be created again.
     dropped: BTreeSet<Name>,
+    /// Names that were created, perhaps to be dropped again.
+    created: BTreeSet<Name>,
 }
 
 impl<E: Env> Tickets<E> {
@@ -89,7 +91,7 @@ impl<E: Env> Tickets<E> {
             let allowed = |name: &Name, entry: &Entry| entry::can_be_kept(entry::MOST_BYTES, name, entry);
             let verdict = match draft.view.apply_where(&actions, allowed) {
                 Ok(()) => {
-                    draft.note_dropped(&actions);
+                    draft.note(&actions);
                     Verdict::Fits
                 }
                 Err(refusal) => Verdict::Refused(refusal),
@@ -199,8 +201,13 @@ impl<E: Env> Tickets<E> {
         plan.emptied = written_over.map(|(name, _)| name.clone()).collect();
         let dropped = draft.dropped.iter().filter(|name| draft.known(name).is_some_and(is_namespace));
         plan.emptied.extend(dropped.cloned());
+        // What came and went again leaves no intent in its namespace that who drops that would see.
+        let is_left =
+            |name: &Name| plan.writes.contains_key(name) || draft.known(name).is_some_and(|seen| seen.now().is_some());
+        let passed = draft.created.iter().filter(|name| !is_left(name) && !mutant::is(Mutant::PassedNotHeld));
+        let passed: BTreeSet<Name> = passed.filter_map(Name::parent).collect();
         for (name, seen) in &draft.seen {
-            let parent = draft.only_parents.contains(name) && is_namespace(seen);
+            let parent = draft.only_parents.contains(name) && is_namespace(seen) && !passed.contains(name);
             if !parent && !plan.writes.contains_key(name) {
                 plan.holds.insert(name.clone(), seen.clone());
             }
@@ -235,10 +242,16 @@ impl Draft {
         self.seen.get(name).or_else(|| self.inside.get(name))
     }
 
-    fn note_dropped(&mut self, actions: &[Action]) {
+    fn note(&mut self, actions: &[Action]) {
         for action in actions {
-            if let Action::Drop { name, kind: Kind::Namespace, .. } | Action::DropAll { name } = action {
-                self.dropped.insert(name.clone());
+            match action {
+                Action::Drop { name, kind: Kind::Namespace, .. } | Action::DropAll { name } => {
+                    self.dropped.insert(name.clone());
+                }
+                Action::Create { name, .. } | Action::Rename { to: name, .. } => {
+                    self.created.insert(name.clone());
+                }
+                _ => {}
             }
         }
     }

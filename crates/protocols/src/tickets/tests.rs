@@ -254,9 +254,19 @@ fn a_namespace_is_dropped_with_everything_in_it() {
     assert!(matches!(ask(&process(&world), vec![drop_one]).1, Some(Outcome::Committed(_))));
 }
 
-/// A creation and a drop of its namespace: the drop comes as a whole before one of the creation's puts.
+/// A creation and a drop of its namespace: the drop comes as a whole before one of the creation's puts. The child may be dropped in
+/// the same commit, which then leaves nothing of it.
 #[test]
 fn a_child_is_not_created_in_a_dropped_namespace() {
+    let child_and = |actions: [Option<Action>; 2]| {
+        [create("a/x", Entry::namespace())].into_iter().chain(actions.into_iter().flatten()).collect::<Vec<_>>()
+    };
+    let gone = Action::Drop { name: name("a/x"), kind: Kind::Namespace, expected: None };
+    beside_a_drop(&child_and([None, None]), true);
+    beside_a_drop(&child_and([Some(create("b", Entry::namespace())), Some(gone)]), false);
+}
+
+fn beside_a_drop(actions: &[Action], stays: bool) {
     let mut ends = std::collections::BTreeSet::new();
     for dropped_at in 1..7 {
         let world = World::default();
@@ -276,15 +286,15 @@ fn a_child_is_not_created_in_a_dropped_namespace() {
             }
             None
         });
-        let (_, outcome) = ask(&one, vec![create("a/x", Entry::view())]);
+        let (_, outcome) = ask(&one, actions.to_vec());
         world.all_well();
         let created = matches!(outcome, Some(Outcome::Committed(_)));
         let reader = process(&world);
         let at = at_once(reader.load()).unwrap();
         let parent = at_once(reader.entry(&at, &name("a"))).unwrap();
         let child = at_once(reader.entry(&at, &name("a/x"))).unwrap();
-        assert_eq!(child.is_some(), created);
-        assert!(child.is_none() || parent.is_some(), "at {dropped_at}");
+        assert_eq!(child.is_some(), created && stays);
+        assert!(!created || parent.is_some(), "at {dropped_at}");
         assert!(!at_once(PerName::fsck(&reader, false)).unwrap().is_damaged(), "at {dropped_at}");
         ends.insert((created, parent.is_some()));
     }
