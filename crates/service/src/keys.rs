@@ -2,7 +2,8 @@
 //!
 //! The key is an entry of the catalog, created by the same commit that does what the request asks: the two take effect
 //! together or not at all, and survive every server. A delivery of the request that finds the entry answers with what the
-//! first one did. Keys are kept for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
+//! first one did. A refusal is noted under the key too, before anybody is told, so that no later delivery is done. Keys are kept
+//! for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
 
 use glidepath_env::Env;
 use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
@@ -29,6 +30,26 @@ const KEYS: &str = "keys";
 const AT: &str = "at";
 const REQUEST: &str = "request";
 const ANSWER: &str = "answer";
+/// What kind of refusal the answer is.
+const REFUSED: &str = "refused";
+
+/// Bytes of the words of a refusal that are noted.
+const MOST_WORDS: usize = 2000;
+
+/// The refusals that are noted, as they are noted: those that depend on what the catalog has, or on the request. Not those by the
+/// key of another request, and those after which the request may be sent again.
+const REFUSALS: [(Kind, &str); 10] = [
+    (Kind::Invalid, "invalid"),
+    (Kind::Illegal, "illegal"),
+    (Kind::NoFile, "no-file"),
+    (Kind::NoNamespace, "no-namespace"),
+    (Kind::NoTable, "no-table"),
+    (Kind::NoView, "no-view"),
+    (Kind::NoVersion, "no-version"),
+    (Kind::Exists, "exists"),
+    (Kind::NotEmpty, "not-empty"),
+    (Kind::Conflict, "conflict"),
+];
 
 /// The key of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,19 +89,32 @@ impl Idempotency {
 
     /// The action that keeps the key.
     pub(crate) fn action(&self, now_ms: u64, answer: &str) -> Result<Action, ServiceError> {
+        self.noting(now_ms, answer, None)
+    }
+
+    fn noting(&self, now_ms: u64, answer: &str, refused: Option<&str>) -> Result<Action, ServiceError> {
         let properties = [(AT, now_ms.to_string()), (REQUEST, self.request.clone()), (ANSWER, answer.to_owned())];
-        let properties = properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let refused = refused.map(|kind| (REFUSED, kind.to_owned()));
+        let properties = properties.into_iter().chain(refused);
+        let properties = properties.map(|(key, value)| (key.to_owned(), value)).collect();
         let entry = Entry { kind: EntryKind::Table, properties, ..Entry::namespace() };
         Ok(Action::Create { name: self.name()?, entry })
     }
 
-    /// What the earlier delivery noted.
+    /// What the earlier delivery noted; the error if that was refused.
     fn noted(&self, entry: &Entry) -> Result<String, ServiceError> {
         if entry.properties.get(REQUEST) != Some(&self.request) && !mutant::is(Mutant::KeyOfAny) {
             let words = format!("the Idempotency-Key {} was used for another request", self.key);
             return Err(ServiceError::new(Kind::KeyReused, words));
         }
-        Ok(entry.properties.get(ANSWER).cloned().unwrap_or_default())
+        let answer = entry.properties.get(ANSWER).cloned().unwrap_or_default();
+        match entry.properties.get(REFUSED) {
+            None => Ok(answer),
+            Some(noted) => {
+                let kind = REFUSALS.iter().find(|(_, word)| word == noted).map_or(Kind::Conflict, |(kind, _)| *kind);
+                Err(ServiceError::new(kind, answer))
+            }
+        }
     }
 }
 
@@ -91,6 +125,44 @@ fn own_namespaces() -> impl Iterator<Item = Vec<&'static str>> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// The answer to a request, by `answer`. If it has a key and is refused, that is noted under the key before anybody is told. If
+    /// another delivery was done or refused before, the request is answered by that.
+    pub(crate) async fn once<T>(
+        &self,
+        key: Option<&Idempotency>,
+        answer: impl AsyncFn() -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        let first = answer().await;
+        match (key, &first) {
+            (Some(key), Err(refusal)) if self.was_before(key, refusal).await? && !mutant::is(Mutant::RefusalTrusted) => {
+                answer().await
+            }
+            _ => first,
+        }
+    }
+
+    /// Notes a refusal; whether something is noted under the key already.
+    async fn was_before(&self, key: &Idempotency, refusal: &ServiceError) -> Result<bool, ServiceError> {
+        let Some((_, kind)) = REFUSALS.iter().find(|(kind, _)| *kind == refusal.kind) else { return Ok(false) };
+        if mutant::is(Mutant::RefusalNotNoted) {
+            return Ok(false);
+        }
+        let words = &refusal.message[..refusal.message.floor_char_boundary(MOST_WORDS)];
+        let note = key.noting(self.env.unix_ms(), words, Some(kind))?;
+        let error = match self.committer.commit(vec![note]).await {
+            Ok(_) => return Ok(false),
+            Err(CommitError::Refused(Refusal::Exists(taken))) if is_key(Some(key), &taken) => return Ok(true),
+            Err(CommitError::Refused(refusal)) if lacks_own(&refusal) => return Err(refusal.into()),
+            Err(error) => error,
+        };
+        let (kind, known) = match error {
+            CommitError::Unknown(_) => (Kind::Unknown, "whether that is noted under its key is not known"),
+            _ => (Kind::Unavailable, "that could not be noted under its key"),
+        };
+        let words = format!("refused, and {known} ({error}): send it again with the key. The refusal: {words}");
+        Err(ServiceError::new(kind, words))
+    }
+
     /// What an earlier delivery of the request noted; `None` if none took effect before this was asked.
     pub(crate) async fn replayed(
         &self,

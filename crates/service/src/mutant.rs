@@ -36,6 +36,8 @@ pub enum Mutant {
     TurnForEver,
     /// A request with a key that is refused does not look whether another delivery of it is why.
     RefusalTrusted,
+    /// The refusal of a request with a key is not noted.
+    RefusalNotNoted,
     /// A version of a Lance table is created though the one before may not be at its place.
     LeftUnpublished,
     /// The newest version of a Lance table is the staged manifest, and no copy of it.

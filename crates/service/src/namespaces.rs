@@ -104,6 +104,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::Exists`], [`Kind::NoNamespace`] for the parent, or what the commit proves.
     pub async fn create_namespace(&self, namespace: &Namespace, key: Option<&Idempotency>) -> Result<(), ServiceError> {
+        self.inner.once(key, async || self.try_create_namespace(namespace, key).await).await
+    }
+
+    async fn try_create_namespace(
+        &self,
+        namespace: &Namespace,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
         let Some(name) = namespace_name(&namespace.parts)? else {
             return Err(ServiceError::invalid("a namespace needs at least one part"));
         };
@@ -220,6 +228,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoNamespace`], [`Kind::NotEmpty`], or what the commit proves.
     pub async fn drop_namespace(&self, parts: &[String], key: Option<&Idempotency>) -> Result<(), ServiceError> {
+        self.inner.once(key, async || self.try_drop_namespace(parts, key).await).await
+    }
+
+    async fn try_drop_namespace(&self, parts: &[String], key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let Some(name) = namespace_name(parts)? else {
             return Err(ServiceError::invalid("the root cannot be dropped"));
         };
@@ -242,6 +254,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoNamespace`]; [`Kind::Invalid`] if a property is both set and removed.
     pub async fn change_namespace(
+        &self,
+        parts: &[String],
+        change: &NamespaceChange,
+        key: Option<&Idempotency>,
+    ) -> Result<NamespaceChanged, ServiceError> {
+        self.inner.once(key, async || self.try_change_namespace(parts, change, key).await).await
+    }
+
+    async fn try_change_namespace(
         &self,
         parts: &[String],
         change: &NamespaceChange,

@@ -42,6 +42,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// [`Kind::Exists`], [`Kind::NoNamespace`]; [`Kind::Invalid`] if the file is not in the warehouse, or is not the
     /// metadata of a table whose files are in it.
     pub async fn register_table(&self, new: Registration, key: Option<&Idempotency>) -> Answer {
+        self.inner.once(key, async || self.try_register(&new, key).await).await
+    }
+
+    async fn try_register(&self, new: &Registration, key: Option<&Idempotency>) -> Answer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.done_before(&new.identifier.catalog_name()?, &noted).await;
@@ -53,7 +57,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let past = Past::of(&body.metadata, &self.inner.settings.warehouse, &allowed)?;
         let folders: Vec<&str> = [location.as_str()].into_iter().chain(past.folders()).collect();
         let claim = self.inner.claim(&folders).await?;
-        let answer = self.register_claimed(&new, (&file, &location, past), &claim, key).await;
+        let answer = self.register_claimed(new, (&file, &location, past), &claim, key).await;
         self.inner.settle_claim(Some(claim), &answer).await;
         answer
     }

@@ -51,6 +51,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::Exists`], [`Kind::NoNamespace`], or what the commit proves.
     pub async fn create_table(&self, new: NewTable, key: Option<&Idempotency>) -> Answer {
+        self.inner.once(key, async || self.try_create(new.clone(), key).await).await
+    }
+
+    async fn try_create(&self, new: NewTable, key: Option<&Idempotency>) -> Answer {
         let identifier = new.identifier.clone();
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
@@ -246,6 +250,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         kind: EntryKind,
         key: Option<&Idempotency>,
     ) -> Result<(), ServiceError> {
+        self.inner.once(key, async || self.try_rename(from, to, kind, key).await).await
+    }
+
+    async fn try_rename(
+        &self,
+        from: &Identifier,
+        to: &Identifier,
+        kind: EntryKind,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
         let (old, new) = (from.catalog_name()?, to.catalog_name()?);
         let none = if kind == EntryKind::View { crate::reading::no_view(from) } else { no_table(from) };
         let mut attempts = 0;
@@ -337,6 +351,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         purge: bool,
         key: Option<&Idempotency>,
     ) -> Result<(), ServiceError> {
+        self.inner.once(key, async || self.try_drop(table, purge, key).await).await
+    }
+
+    async fn try_drop(&self, table: &Identifier, purge: bool, key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let name = table.catalog_name()?;
         let mut attempts = 0;
         loop {

@@ -81,6 +81,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// [`Kind::Conflict`] if a requirement of one does not hold: then none was changed.
     pub async fn commit_transaction(
         &self,
+        changes: Vec<(Identifier, TableCommit)>,
+        key: Option<&Idempotency>,
+    ) -> Result<(), ServiceError> {
+        self.inner.once(key, async || self.try_transaction(changes.clone(), key).await).await
+    }
+
+    async fn try_transaction(
+        &self,
         mut changes: Vec<(Identifier, TableCommit)>,
         key: Option<&Idempotency>,
     ) -> Result<(), ServiceError> {
@@ -92,7 +100,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             && let Some((identifier, mut commit)) = changes.pop()
         {
             commit.key = key.cloned();
-            return self.commit_table(&identifier, commit).await.map(drop);
+            return self.try_commit(&identifier, commit).await.map(drop);
         }
         let mut parts = BTreeMap::new();
         for (identifier, commit) in changes {

@@ -79,6 +79,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::Exists`] (also for a table of this name), [`Kind::NoNamespace`], or what the commit proves.
     pub async fn create_view(&self, new: NewView, key: Option<&Idempotency>) -> ViewAnswer {
+        self.inner.once(key, async || self.try_create_view(new.clone(), key).await).await
+    }
+
+    async fn try_create_view(&self, new: NewView, key: Option<&Idempotency>) -> ViewAnswer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.view_body(&noted).await;
@@ -120,7 +124,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoView`]; [`Kind::Conflict`] if the UUID is another; what the commit proves.
     pub async fn commit_view(&self, view: &Identifier, commit: ViewCommit, key: Option<&Idempotency>) -> ViewAnswer {
-        check_view(&commit)?;
+        self.inner.once(key, async || self.try_commit_view(view, &commit, key).await).await
+    }
+
+    async fn try_commit_view(
+        &self,
+        view: &Identifier,
+        commit: &ViewCommit,
+        key: Option<&Idempotency>,
+    ) -> ViewAnswer {
+        check_view(commit)?;
         let name = view.catalog_name()?;
         for _ in 0..self.inner.settings.attempts.max(1) {
             let at = self.head().await?;
@@ -252,6 +265,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// As [`register_table`](Self::register_table).
     pub async fn register_view(&self, view: &Identifier, file: &str, key: Option<&Idempotency>) -> ViewAnswer {
+        self.inner.once(key, async || self.try_register_view(view, file, key).await).await
+    }
+
+    async fn try_register_view(&self, view: &Identifier, file: &str, key: Option<&Idempotency>) -> ViewAnswer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.view_body(&noted).await;
@@ -306,6 +323,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoView`], or what the commit proves.
     pub async fn drop_view(&self, view: &Identifier, key: Option<&Idempotency>) -> Result<(), ServiceError> {
+        self.inner.once(key, async || self.try_drop_view(view, key).await).await
+    }
+
+    async fn try_drop_view(&self, view: &Identifier, key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let action = Action::Drop { name: view.catalog_name()?, kind: EntryKind::View, expected: None };
         let done = self.inner.commit_once(key, vec![action], "").await;
         done.map(drop).map_err(|failure| failure.told(|refusal| view_told(refusal, view)))

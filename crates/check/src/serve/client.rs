@@ -158,9 +158,11 @@ impl Client {
                 Some(Err(error)) => match error.kind {
                     // Another delivery of the request may come when the table has its name back. One with a snapshot that would be
                     // done then is not answered so.
-                    Kind::NoTable if matches!(ask, Ask::Commit(_, commit) if !adds_snapshots(commit)) => {
+                    Kind::NoTable if !keyed && matches!(ask, Ask::Commit(_, commit) if !adds_snapshots(commit)) => {
                         return Told::Open;
                     }
+                    // A refusal is noted under its key, so no other delivery is done.
+                    Kind::Exists | Kind::NotEmpty if keyed => return Told::Refused,
                     // The client deletes what it wrote.
                     Kind::Conflict | Kind::NoTable | Kind::NoFile | Kind::NoNamespace => return Told::Refused,
                     Kind::Unavailable => {}
@@ -168,7 +170,9 @@ impl Client {
                     // The metadata has been purged meanwhile.
                     Kind::Invalid if matches!(ask, Ask::Register(..)) => return Told::Open,
                     // Its folder is that of a table which was renamed, perhaps of one that an earlier delivery created.
-                    Kind::Invalid if names_location(ask) && error.message.contains(OF_ANOTHER) => return Told::Open,
+                    Kind::Invalid if names_location(ask) && error.message.contains(OF_ANOTHER) => {
+                        return if keyed { Told::Refused } else { Told::Open };
+                    }
                     // None of our deliveries was done, or the key would be ours.
                     Kind::KeyReused if keyed => {
                         self.book.borrow_mut().met("keys of other requests");
