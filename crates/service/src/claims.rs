@@ -156,7 +156,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
         }
         let mut claim = Claim { names, mark, old: BTreeMap::new() };
-        match self.others(locations).await {
+        let looked = match self.none_runs_inside(locations).await {
+            Ok(()) => self.others(locations).await,
+            Err(error) => Err(error),
+        };
+        match looked {
             Ok(others) => {
                 let others = others.into_iter().filter(|(name, _)| !claim.names.contains(name));
                 let (young, old): (Vec<_>, Vec<_>) = others.partition(|(_, other)| is_young(other, now));

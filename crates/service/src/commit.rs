@@ -53,7 +53,7 @@ pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS, NotDone};
 use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
-pub(crate) use version::Next;
+pub(crate) use version::{DELETES_OLD_FILES, Next, deletes_old_files};
 
 /// The most commits in one version of a table.
 pub(crate) const TOGETHER: usize = 64;
@@ -219,7 +219,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         cell: &Cell,
         (members, mut begun): (Vec<Member>, Begun),
     ) {
-        let apart = self.commit_in_turn(table, name, cell, (members, &mut begun)).await;
+        // Where one moves the table, the folder is claimed for one.
+        let apart = match members.len() > 1 && members.iter().any(|member| moves(member.request())) {
+            true => members,
+            false => self.commit_in_turn(table, name, cell, (members, &mut begun)).await,
+        };
         self.withdraw(begun.turn).await;
         for member in apart {
             let mut begun = Begun::at(name);
@@ -326,7 +330,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             return Attempt::Done;
         };
-        let next = match self.write(Some(&on.location), draft).await {
+        let next = match self.write(Some(on), draft).await {
             Ok(next) => next,
             Err(error) => return Attempt::Failed(error),
         };
@@ -343,11 +347,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 for member in members.iter_mut() {
                     member.sent = false;
                 }
-                self.discard(&next).await;
+                self.discard_beside(name, &next).await;
                 return attempt;
             }
             Settled::Replayed(at) => {
-                self.discard(&next).await;
+                self.discard_beside(name, &next).await;
                 // Its request was done by an earlier delivery, or the key was another request's.
                 let cleaned = ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again");
                 members.remove(at).answer(Err(NotDone::Refused(cleaned)));
@@ -425,6 +429,10 @@ pub(crate) enum Attempt {
     NoFolder(ServiceError),
 }
 
+fn moves(commit: &TableCommit) -> bool {
+    commit.updates.iter().any(|update| matches!(update, TableUpdate::SetLocation { .. }))
+}
+
 /// Takes out the members whose key an earlier one has. They are decided after it: what it did answers them.
 fn repeats(members: &mut Vec<Member>) -> Vec<Member> {
     let mut keys = BTreeSet::new();
@@ -435,7 +443,6 @@ fn repeats(members: &mut Vec<Member>) -> Vec<Member> {
     later
 }
 
-/// Answers all of them; nobody is left.
 /// The table is not there.
 fn refuse_all(table: &Identifier, members: Vec<Member>) {
     for member in members {
@@ -443,6 +450,7 @@ fn refuse_all(table: &Identifier, members: Vec<Member>) {
     }
 }
 
+/// Answers all of them; nobody is left.
 fn answer_all(members: Vec<Member>, error: &ServiceError) -> Vec<Member> {
     for member in members {
         member.answer(Err(NotDone::Failed(error.clone())));

@@ -134,7 +134,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     ) -> Result<T, ServiceError> {
         let first = answer().await;
         match (key, &first) {
-            (Some(key), Err(refusal)) if self.was_before(key, refusal).await? && !mutant::is(Mutant::RefusalTrusted) => {
+            (Some(key), Err(refusal))
+                if self.was_before(key, refusal).await? && !mutant::is(Mutant::RefusalTrusted) =>
+            {
                 answer().await
             }
             _ => first,

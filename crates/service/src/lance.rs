@@ -128,6 +128,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 let location = locations::with_room(paths::checked(&asked, &allowed)?)?;
                 self.inner.check_beside_namespace(&location, &identifier.catalog_name()?).await?;
                 locations::check_not_made_up(&location)?;
+                locations::check_not_in_made_up(&location, &self.inner.settings.warehouse)?;
                 Folder::named(location)
             }
             None => {
@@ -141,7 +142,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let pointer = if managed { Head::none(&folder.location).text()? } else { folder.location.clone() };
         let claim = self.inner.claim_unused(&folder, &identifier.catalog_name()?).await?;
-        let conditions = folder.conditions(&self.inner.settings.warehouse, claim.as_ref())?;
+        let conditions = self.inner.conditions(&folder, claim.as_ref()).await?;
         let answer = self.create_lance(&identifier, (folder.location, pointer), properties, conditions).await;
         self.inner.settle_claim(claim, &answer).await;
         answer
@@ -168,6 +169,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !paths::has_versions(&self.inner.files, &location).await? {
             return Err(ServiceError::invalid(format!("there is no table of Lance in {location}")));
         }
+        self.inner.check_beside_namespace(&location, &identifier.catalog_name()?).await?;
+        locations::check_not_in_made_up(&location, &self.inner.settings.warehouse)?;
         let claim = self.inner.claim(&[&location]).await?;
         let answer = self.register_claimed_lance(&identifier, &location, properties, &claim).await;
         self.inner.settle_claim(Some(claim), &answer).await;
@@ -344,17 +347,15 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Err(ServiceError::new(Kind::Unavailable, words))
     }
 
-    /// Deletes the files of a dropped table: all in a folder that a server made for it but those of Iceberg, and otherwise
-    /// those that are where Lance puts them.
+    /// Deletes the files of a dropped table: those that are where Lance puts them.
     /// `began`: a time at which the purge was still noted, in milliseconds since 1970.
     pub(crate) async fn purge_lance(&self, location: &str, began: u64) -> Result<(), ServiceError> {
-        let all = locations::seems_made_up(location);
         let mut after: Option<String> = None;
         loop {
             let page = self.files.list(location, after.as_deref(), 500).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.clone());
-            let wanted = page.iter().filter(|file| all || paths::is_of_lance(file, location));
+            let wanted = page.iter().filter(|file| paths::is_of_lance(file, location));
             let wanted = wanted.filter(|file| locations::is_within(file, location) && !paths::is_of_iceberg(file));
             // By then another server may have ended the purge, and its mark of the location be gone.
             if self.env.unix_ms().abs_diff(began) > PURGES_FOR_MS {

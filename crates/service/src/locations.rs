@@ -46,7 +46,10 @@ fn fresh_beginning(base: &str, name: &str) -> String {
 pub(crate) fn is_fresh(location: &str, base: &str, name: &str) -> bool {
     let (location, beginning) = (unslashed(location), unslashed(&fresh_beginning(base, name)));
     let digits = location.strip_prefix(&beginning).unwrap_or_default();
-    digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    // Several names that are too long begin alike.
+    safe(name).len() <= LONGEST
+        && digits.len() == 16
+        && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Refuses a location that ends as those of [`fresh`].
@@ -61,8 +64,24 @@ pub(crate) fn check_not_made_up(location: &str) -> Result<(), ServiceError> {
     Err(ServiceError::invalid(words))
 }
 
+/// Refuses a location in a folder of the warehouse that ends as those of [`fresh`]: a table may get that folder, and not look whether
+/// others are in it.
+pub(crate) fn check_not_in_made_up(location: &str, warehouse: &str) -> Result<(), ServiceError> {
+    let (whole, warehouse) = (unslashed(location.trim_end_matches('/')), unslashed(warehouse));
+    let inside = whole.strip_prefix(warehouse.trim_end_matches('/')).unwrap_or(&whole);
+    let around = inside.rsplit_once('/').map_or("", |(around, _)| around);
+    if !around.split('/').any(seems_made_up) {
+        return Ok(());
+    }
+    let words = format!(
+        "the location {location:?} is not allowed: a folder that it is in ends as those that the server makes up for tables, with - \
+         and 16 hexadecimal digits; name another"
+    );
+    Err(ServiceError::invalid(words))
+}
+
 /// Whether the last part of a location ends as those of [`fresh`].
-pub(crate) fn seems_made_up(location: &str) -> bool {
+pub(super) fn seems_made_up(location: &str) -> bool {
     let last = location.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let digits = last.rsplit_once('-').map_or("", |(_, digits)| digits);
     digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
@@ -197,7 +216,7 @@ pub(crate) fn with_room(location: String) -> Result<String, ServiceError> {
 
 /// A metadata file after `earlier` (if any), in a folder for metadata.
 pub(crate) fn metadata_file(folder: &str, earlier: Option<&str>, uuid: Uuid) -> String {
-    let next = earlier.and_then(version_of).map_or(0, |version| version + 1);
+    let next = earlier.and_then(version_of).map_or(0, |version| version.saturating_add(1));
     format!("{}/{next:05}-{uuid}.metadata.json", folder.trim_end_matches('/'))
 }
 

@@ -107,11 +107,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.once(key, async || self.try_create_namespace(namespace, key).await).await
     }
 
-    async fn try_create_namespace(
-        &self,
-        namespace: &Namespace,
-        key: Option<&Idempotency>,
-    ) -> Result<(), ServiceError> {
+    async fn try_create_namespace(&self, namespace: &Namespace, key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let Some(name) = namespace_name(&namespace.parts)? else {
             return Err(ServiceError::invalid("a namespace needs at least one part"));
         };

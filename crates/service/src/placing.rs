@@ -256,8 +256,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
         let made_up = base.as_ref().is_ok_and(|base| locations::is_fresh(&location, base, &identifier.name));
+        if !made_up {
+            locations::check_not_in_made_up(&location, &settings.warehouse)?;
+        }
         self.inner.check_beside_namespace(&location, &identifier.catalog_name()?).await?;
-        let may_be_used = !made_up || self.inner.may_have_table(&location).await;
+        // Two namespaces may have one location, and a table of one name each.
+        let may_be_used = !made_up || named || self.inner.may_have_table(&location).await;
         Ok(Folder { location, may_be_used, named: true })
     }
 
@@ -281,6 +285,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// The conditions of the commit that gives a folder to a table. One that is not claimed, and could be named, nobody else has claimed.
+    pub(crate) async fn conditions(&self, folder: &Folder, claim: Option<&Claim>) -> Result<Vec<Action>, ServiceError> {
+        let mut conditions = folder.conditions(&self.settings.warehouse, claim)?;
+        if claim.is_none() && folder.named {
+            conditions.extend(self.nobody_claims(&folder.location).await?);
+        }
+        Ok(conditions)
+    }
+
     /// Claims a folder in which another table may be, if it is not.
     pub(crate) async fn claim_unused(&self, folder: &Folder, own: &Name) -> Result<Option<Claim>, ServiceError> {
         match folder.may_be_used {
@@ -394,6 +407,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             check_places(places(&entry).count())?;
             self.check_beside_namespace(next, name).await?;
             locations::check_not_made_up(next)?;
+            if !places(&entry).any(|place| is_within(next, place)) {
+                locations::check_not_in_made_up(next, &self.settings.warehouse)?;
+            }
         }
         let folder = Folder::named(next.to_owned());
         let claim = self.claim_beside_own(&folder, name).await?;
@@ -403,15 +419,15 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Leaves a file in the folder of a table or view whose metadata file is elsewhere, by which [`may_have_table`](Self::may_have_table)
-    /// knows of it; if one before was not elsewhere.
+    /// knows of it. `before`: its location and its metadata file until now; if that was elsewhere already, there is such a file.
     pub(crate) async fn mark_elsewhere(
         &self,
         location: &str,
-        before: Option<&str>,
+        before: Option<(&str, &str)>,
         file: &str,
     ) -> Result<(), ServiceError> {
-        let is_elsewhere = |file: &str| !is_within(file, location);
-        if !is_elsewhere(file) || before.is_some_and(is_elsewhere) {
+        let was = |(at, file): (&str, &str)| unslashed(at) == unslashed(location) && !is_within(file, location);
+        if is_within(file, location) || before.is_some_and(was) {
             return Ok(());
         }
         let words = serde_json::json!({ "metadata": file }).to_string();
@@ -441,7 +457,7 @@ fn is_of_table(file: &str, location: &str) -> bool {
     let (file, location) = (unslashed(file), unslashed(location));
     let rest = file.strip_prefix(&location).unwrap_or_default().trim_start_matches('/');
     !is_within(&file, &location)
-        || rest.starts_with('_')
+        || rest.split('/').any(|part| part.starts_with('_'))
         || rest.rsplit('/').next().unwrap_or_default().contains(".json")
 }
 

@@ -10,8 +10,7 @@
 //! * only files that the dropped metadata names, and that are in the table's own folder, are deleted; with
 //!   `gc.enabled=false` none of data;
 //! * the files of a Lance table are found by listing its folder instead. So no table can be created in a folder below a noted
-//!   location either; of a folder that no server made, only those files are deleted that are where Lance puts them; and because
-//!   another server may be at the same purge, and have slept, the location is marked for a day, in which nobody can name it.
+//!   location either; only those files are deleted that are where Lance puts them; and because another server may be at the same purge, and have slept, the location is marked for a day, in which nobody can name it.
 //!
 //! The note is removed after the last file, in a commit that ends the [claims](crate::claims) of who may have found the files
 //! before. A purge that is cut off is begun again.
@@ -30,7 +29,7 @@ use iceberg::spec::TableMetadata;
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
-use crate::names::{is_own, own_name};
+use crate::names::{is_own, lacks_own, own_name};
 use crate::{Inner, Service, claims};
 
 /// The namespace of notes, in that of the service.
@@ -147,6 +146,23 @@ fn runs() -> ServiceError {
     ServiceError::new(Kind::Unavailable, words)
 }
 
+impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// Refuses locations in which the folder of a dropped table is being purged. What is asserted with [`none_runs`] is that they are
+    /// not in such a folder.
+    pub(crate) async fn none_runs_inside(&self, locations: &[&str]) -> Result<(), ServiceError> {
+        let at = self.head().await?;
+        let inside = |_: &Name, note: &Entry| {
+            let of = note.properties.get(LOCATION)?;
+            locations.iter().any(|location| is_within(of, location)).then_some(())
+        };
+        let notes = own_name([FOLDER])?;
+        match self.committer.catalog().list(&at, Some(&notes), None, 1, inside).await?.is_empty() {
+            true => Ok(()),
+            false => Err(runs()),
+        }
+    }
+}
+
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Runs the purges that are due. Returns how many ended.
     ///
@@ -184,6 +200,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
         let due = written.saturating_add(GRACE_MS) <= began;
         let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
+        if !self.end_claims(&note, entry, location).await? {
+            return Ok(false);
+        }
         let used = !self.inner.used_by(&[location.as_str()], &[]).await?.is_empty();
         // Metadata elsewhere may be another table's: this one has moved, or was registered.
         let moved = entry.properties.get(POINTER).is_some_and(|pointer| !is_within(pointer, location));
@@ -203,6 +222,21 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         self.end_purge(note, entry.pointer.clone(), (location, marks)).await?;
         Ok(true)
+    }
+
+    /// Ends the claims in and around a location whose files are about to be deleted: who claimed it before this purge was noted may not
+    /// have seen the note. Who claims it later does. `false` if a claim or the note has ended meanwhile.
+    async fn end_claims(&self, note: &Name, entry: &Entry, location: &str) -> Result<bool, ServiceError> {
+        let ends = self.inner.ends_of_claims(location).await?;
+        if ends.is_empty() {
+            return Ok(true);
+        }
+        let same = Action::Assert { name: note.clone(), holds: Assertion::Pointer(entry.pointer.clone()) };
+        match self.inner.committer.commit([vec![same], ends].concat()).await {
+            Ok(_) => Ok(true),
+            Err(CommitError::Refused(refusal)) if !lacks_own(&refusal) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Removes the note of a purge. If files were deleted, it ends the claims there, and marks the location. Not a note of a later

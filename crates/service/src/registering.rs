@@ -14,7 +14,7 @@ use iceberg::spec::TableMetadata;
 use crate::bodies::Loaded;
 use crate::cells::Answer;
 use crate::claims::Claim;
-use crate::commit::LOSES_DEFAULTS;
+use crate::commit::{DELETES_OLD_FILES, LOSES_DEFAULTS, deletes_old_files};
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
 use crate::mutant::{self, Mutant};
@@ -83,6 +83,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.table_body(pointer).await.map_or(true, |there| there.metadata.uuid() == metadata.uuid())
     }
 
+    /// Refuses an earlier metadata file of a table that deletes those: another server may be about to delete it.
+    async fn check_kept(&self, entry: &Entry, file: &str) -> Result<(), ServiceError> {
+        let Some(pointer) = entry.pointer.as_ref().filter(|pointer| *pointer != file) else { return Ok(()) };
+        let Ok(now) = self.inner.table_body(pointer).await else { return Ok(()) };
+        if !deletes_old_files(&now.metadata) {
+            return Ok(());
+        }
+        let words = format!(
+            "{DELETES_OLD_FILES} is true for the table that has the name, so an earlier metadata file of it may be about to be \
+             deleted: set it to false, and register the file afterwards"
+        );
+        Err(ServiceError::invalid(words))
+    }
+
     /// Registers a metadata file, whose location is known and claimed.
     async fn register_claimed(
         &self,
@@ -101,7 +115,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let (at, name) = (self.head().await?, identifier.catalog_name()?);
         let before = self.entry(&at, &name).await?;
-        self.inner.check_beside_namespace(location, &name).await?;
+        for folder in [location].into_iter().chain(past.folders()) {
+            self.inner.check_beside_namespace(folder, &name).await?;
+        }
         let (own, files) = past.looked_for(location, file);
         let used = match mutant::is(Mutant::RegisteredInUse) {
             true => Vec::new(),
@@ -119,6 +135,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let mut actions = Vec::new();
         if let Some(entry) = replaced {
+            self.check_kept(&entry, file).await?;
             if self.may_be_of(&entry, &body.metadata).await {
                 past = past.and_of(&entry, location);
             }

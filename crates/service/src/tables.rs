@@ -139,7 +139,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let create = Action::Create { name, entry: table_entry(&location, &body.location) };
         let mut actions = vec![create];
         let warehouse = &self.inner.settings.warehouse;
-        actions.extend(folder.conditions(warehouse, claim)?);
+        actions.extend(self.inner.conditions(folder, claim).await?);
         actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), &body.location, warehouse)?);
         match self.inner.commit_once(key, actions, &body.location).await {
             Ok(Operation::Done) => {

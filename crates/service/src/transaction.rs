@@ -217,7 +217,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// Claims the folders of tables that are created in ones which their client names, or that move.
     async fn claim_folders(&self, written: &[Written<'_>], claimed: &mut Claimed) -> Result<(), ServiceError> {
-        let (inner, warehouse) = (&self.inner, &self.inner.settings.warehouse);
+        let inner = &self.inner;
         check_apart(written)?;
         for Written { part, old, next, folder, .. } in written {
             let location = next.body.metadata.location();
@@ -232,7 +232,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
                     _ => error,
                 })?;
-                claimed.actions.extend(folder.conditions(warehouse, claim.as_ref())?);
+                claimed.actions.extend(inner.conditions(folder, claim.as_ref()).await?);
                 claimed.claims.extend(claim);
             }
         }
@@ -295,7 +295,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Writes the files of all versions at once.
     async fn write_all<'a>(&self, parts: &'a [Part], planned: Vec<Planned>) -> Result<Vec<Written<'a>>, ServiceError> {
         let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting, folder })| {
-            let next = self.inner.write(old.as_ref().map(|old| old.location.as_str()), draft).await?;
+            let next = self.inner.write(old.as_ref(), draft).await?;
             Ok::<_, ServiceError>(Written { part, old, fitting, next, folder })
         });
         let (mut written, mut failed) = (Vec::new(), None);
@@ -327,7 +327,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     async fn discard(&self, written: &[Written<'_>]) {
         for one in written {
-            self.inner.discard(&one.next).await;
+            match one.old {
+                Some(_) => self.inner.discard_beside(&one.part.name, &one.next).await,
+                None => self.inner.discard(&one.next).await,
+            }
         }
     }
 

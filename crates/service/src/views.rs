@@ -113,8 +113,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         metadata: ViewMetadata,
         key: Option<&Idempotency>,
     ) -> ViewAnswer {
-        let mut actions = folder.conditions(&self.inner.settings.warehouse, claim)?;
+        let warehouse = &self.inner.settings.warehouse;
+        let mut actions = self.inner.conditions(folder, claim).await?;
         let body = self.write_view(metadata, None).await?;
+        let own = format!("{}/metadata/", folder.location);
+        actions.extend(purge::none_runs_where(&own, &body.location, warehouse)?);
         actions.push(Action::Create { name: identifier.catalog_name()?, entry: view_entry(&body) });
         self.settle_view(body, actions, key, identifier).await
     }
@@ -127,12 +130,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.once(key, async || self.try_commit_view(view, &commit, key).await).await
     }
 
-    async fn try_commit_view(
-        &self,
-        view: &Identifier,
-        commit: &ViewCommit,
-        key: Option<&Idempotency>,
-    ) -> ViewAnswer {
+    async fn try_commit_view(&self, view: &Identifier, commit: &ViewCommit, key: Option<&Idempotency>) -> ViewAnswer {
         check_view(commit)?;
         let name = view.catalog_name()?;
         for _ in 0..self.inner.settings.attempts.max(1) {
@@ -168,7 +166,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         also: Vec<Action>,
         key: Option<&Idempotency>,
     ) -> Result<Option<Loaded<ViewMetadata>>, ServiceError> {
-        let body = self.write_view(metadata, Some(&current.location)).await?;
+        let body = self.write_view(metadata, Some(current)).await?;
         let (expected, pointer) = (Some(current.location.clone()), body.location.clone());
         let mut actions = vec![Action::SetPointer { name: view.catalog_name()?, expected, pointer }];
         actions.extend(purge::none_runs_where(&current.location, &body.location, &self.inner.settings.warehouse)?);
@@ -185,7 +183,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 if found.as_deref() == Some(&body.location) {
                     return Ok(Some(body));
                 }
-                let _ = self.inner.files.delete(&body.location).await;
+                // Not if it was dropped: its newest file may get another name.
+                if self.load_view(view).await.is_ok_and(|now| now.metadata.uuid() == body.metadata.uuid()) {
+                    let _ = self.inner.files.delete(&body.location).await;
+                }
                 Ok(None)
             }
             Err(failure) => Err(failure.told(|refusal| view_told(refusal, view))),
@@ -229,10 +230,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(builder.build().map_err(|error| invalid(&error))?.metadata)
     }
 
-    async fn write_view(&self, metadata: ViewMetadata, earlier: Option<&str>) -> ViewAnswer {
+    async fn write_view(&self, metadata: ViewMetadata, on: Option<&Loaded<ViewMetadata>>) -> ViewAnswer {
+        let earlier = on.map(|on| on.location.as_str());
         let file = self.inner.metadata_file(metadata.location(), metadata.properties(), earlier)?;
         let body = Arc::new(Body::of(file, metadata)?);
-        self.inner.mark_elsewhere(body.metadata.location(), earlier, &body.location).await?;
+        let before = on.map(|on| (on.metadata.location(), on.location.as_str()));
+        self.inner.mark_elsewhere(body.metadata.location(), before, &body.location).await?;
         self.inner.files.write(&body.location, body.json.clone()).await?;
         Ok(body)
     }
@@ -277,21 +280,22 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&view.namespace);
         let file = locations::checked(file, &allowed)?;
-        // Not from memory: the file may have been deleted long ago.
-        let body = self.inner.read_body::<ViewMetadata>(&file).await.map_err(|error| match error.kind {
-            Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
-            _ => error,
-        })?;
-        let body = Arc::new(body);
+        let body = self.read_view(&file).await?;
         let folder = Folder::named(locations::checked(body.metadata.location(), &allowed)?);
         let name = view.catalog_name()?;
+        self.inner.check_beside_namespace(&folder.location, &name).await?;
         let claim = self.inner.claim_beside(&folder, &[&file], &name).await;
         let claim = match claim.map_err(|error| taken_by_view(error, view)) {
             Ok(claim) => Some(claim),
             Err(error) => return Err(self.taken(error, view, EntryKind::View).await),
         };
         let answer = async {
+            // Again, now that it is claimed: a purge may have deleted it.
+            self.read_view(&file).await?;
             let mut actions = folder.conditions(warehouse, claim.as_ref())?;
+            actions.extend(purge::none_runs_where(&format!("{}/metadata/", folder.location), &file, warehouse)?);
+            actions.push(purge::none_ended(&folder.location)?);
+            self.inner.mark_elsewhere(&folder.location, None, &file).await?;
             actions.push(Action::Create { name, entry: view_entry(&body) });
             match self.inner.commit_once(key, actions, &file).await {
                 Ok(_) => Ok(Arc::clone(&body)),
@@ -303,6 +307,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let answer = answer.await;
         self.inner.settle_claim(claim, &answer).await;
         answer
+    }
+
+    /// The metadata in a file to register. Not from memory: the file may have been deleted long ago.
+    async fn read_view(&self, file: &str) -> ViewAnswer {
+        let body = self.inner.read_body::<ViewMetadata>(file).await.map_err(|error| match error.kind {
+            Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
+            _ => error,
+        })?;
+        Ok(Arc::new(body))
     }
 
     /// Gives a view another name.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use glidepath_env::Env;
+use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
@@ -12,6 +13,14 @@ use super::decide::Draft;
 use crate::Inner;
 use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
+
+/// The property of a table whose earlier metadata files are deleted.
+pub(crate) const DELETES_OLD_FILES: &str = "write.metadata.delete-after-commit.enabled";
+
+/// Whether the metadata files that leave the log of a table are deleted.
+pub(crate) fn deletes_old_files(metadata: &TableMetadata) -> bool {
+    metadata.properties().get(DELETES_OLD_FILES).is_some_and(|value| value == "true")
+}
 
 /// A version that is written and not committed.
 pub(crate) struct Next {
@@ -24,11 +33,13 @@ pub(crate) struct Next {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Step 4, after the version in this file, if there is one.
-    pub(crate) async fn write(&self, on: Option<&str>, draft: Draft) -> Result<Next, ServiceError> {
+    pub(crate) async fn write(&self, on: Option<&Loaded<TableMetadata>>, draft: Draft) -> Result<Next, ServiceError> {
         let Draft { metadata, lists, expired } = draft;
-        let location = self.metadata_file(metadata.location(), metadata.properties(), on)?;
+        let earlier = on.map(|on| on.location.as_str());
+        let location = self.metadata_file(metadata.location(), metadata.properties(), earlier)?;
         let body = Arc::new(Body::of(location, metadata)?);
-        self.mark_elsewhere(body.metadata.location(), on, &body.location).await?;
+        let before = on.map(|on| (on.metadata.location(), on.location.as_str()));
+        self.mark_elsewhere(body.metadata.location(), before, &body.location).await?;
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];
         files.extend(lists.iter().map(|(location, bytes)| (location.as_str(), bytes.clone())));
         let writes = files.into_iter().map(|(location, bytes)| self.files.write(location, bytes));
@@ -36,6 +47,16 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             written?;
         }
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
+    }
+
+    /// As [`discard`](Self::discard), if the table still has its name. If it was dropped, its newest metadata file, which may be this
+    /// attempt's, may be given another name at any time; while it is there, no other table gets its files.
+    pub(crate) async fn discard_beside(&self, name: &Name, next: &Next) {
+        if let Ok(Some(now)) = self.current(name).await
+            && now.metadata.uuid() == next.body.metadata.uuid()
+        {
+            self.discard(next).await;
+        }
     }
 
     /// Removes files of an attempt that certainly did not and will not take effect. If that fails, they stay: nothing
@@ -50,8 +71,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Removes metadata files that have left the table's log, if the table asks for it.
     pub(crate) async fn clean_log(&self, next: &Next) {
         let metadata = &next.body.metadata;
-        let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
-        if asked.is_none_or(|value| value != "true") {
+        if !deletes_old_files(metadata) {
             return;
         }
         for file in &next.expired {
