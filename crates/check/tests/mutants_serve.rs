@@ -30,6 +30,7 @@ const MISTAKES: [(Mistake, &str, &str); 26] = [
     (Mistake::Service(Mutant::RegisteredInUse), CHAIN, "repeats"),
     (Mistake::Service(Mutant::LandedIsConflict), CHAIN, "repeats"),
     (Mistake::Service(Mutant::RefusalTrusted), CHAIN, "repeats"),
+    (Mistake::Service(Mutant::RefusalNotNoted), CHAIN, "repeats"),
     (Mistake::Service(Mutant::HeldForEver), CHAIN, "crowd"),
     (Mistake::Service(Mutant::TurnForEver), CHAIN, "crowd"),
     (Mistake::Service(Mutant::LeftUnpublished), LANCE, "deaths"),

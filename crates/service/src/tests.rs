@@ -8,6 +8,7 @@ mod large;
 mod moving;
 mod placing;
 mod purging;
+mod refusals;
 mod registering;
 mod several;
 mod version1;

@@ -15,7 +15,7 @@ fn nested(levels: usize) -> Schema {
     Schema::builder().with_fields([NestedField::required(1, "c", nested).into()]).build().unwrap()
 }
 
-fn view(schema: Schema, timestamp_ms: i64) -> NewView {
+pub(super) fn view(schema: Schema, timestamp_ms: i64) -> NewView {
     let sql = SqlViewRepresentation { sql: "select 1".to_owned(), dialect: "spark".to_owned() };
     let version = ViewVersion::builder()
         .with_version_id(1)

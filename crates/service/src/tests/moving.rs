@@ -301,3 +301,40 @@ async fn nothing_is_left_of_a_claim_of_several_folders() {
     let deep = format!("s3://b/lake{}", "/a".repeat(100));
     assert_eq!(kind(server.create_table(at("t", &deep), None).await), Kind::Invalid);
 }
+
+/// Each of several moves that wait together is looked at.
+#[tokio::test(start_paused = true)]
+async fn a_move_that_another_follows_is_refused_too() {
+    for protocol in worlds() {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t", "s"]).await;
+        let other = loaded(&server, "s").await.metadata.location().to_owned();
+        let (t, beside) = (table("t"), table("t"));
+        let (first, moved, on) = futures_util::join!(
+            server.commit_table(&t, set("a", None)),
+            server.commit_table(&beside, to(&other)),
+            server.commit_table(&beside, to("s3://b/lake/on")),
+        );
+        assert!(first.is_ok() && on.is_ok());
+        assert_eq!(kind(moved), Kind::Invalid);
+        assert!(!loaded(&server, "t").await.metadata.properties()["glidepath.former-locations"].contains(&other));
+    }
+}
+
+/// A table that went away and came back, with its metadata elsewhere now.
+#[tokio::test(start_paused = true)]
+async fn a_table_that_came_back_is_found() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let t = table("t");
+    let first = loaded(&server, "t").await;
+    server.commit_table(&t, to("s3://b/lake/away")).await.unwrap();
+    server.inner.files.delete(&first.location).await.unwrap();
+    let mut back = to(first.metadata.location());
+    back.updates.extend(metadata_in("s3://b/lake/meta").updates);
+    server.commit_table(&t, back).await.unwrap();
+    server.rename_table(&t, &table("u"), None).await.unwrap();
+    let mut again = creation(7);
+    again.updates.push(TableUpdate::SetLocation { location: first.metadata.location().to_owned() });
+    assert_eq!(kind(server.commit_table(&t, again).await), Kind::Invalid);
+}

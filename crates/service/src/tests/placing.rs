@@ -203,3 +203,43 @@ async fn a_move_that_is_refused_holds_up_no_other_commit() {
         assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Invalid);
     }
 }
+
+/// The folder that a server made up for a table is claimed by who names it, and not by who creates that table.
+#[tokio::test(start_paused = true)]
+async fn no_table_is_created_in_a_folder_that_another_request_claims() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &[]).await;
+        let place = "s3://b/lake/n/q-0123456789abcdef";
+        let claim = server.inner.claim(&[place]).await.unwrap();
+        assert_eq!(kind(server.commit_table(&table("q"), creation_at(7, place)).await), Kind::Unavailable);
+        let both = vec![(table("q"), creation_at(7, place)), (table("r"), creation(8))];
+        assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Unavailable);
+        server.inner.release(&claim).await;
+        server.commit_table(&table("q"), creation_at(7, place)).await.unwrap();
+        // Nor is anything inside of one.
+        let inner = "s3://b/lake/n/p-0123456789abcdef/inner";
+        assert_eq!(kind(server.declare_lance(lance("l", inner)).await), Kind::Invalid);
+        assert_eq!(kind(server.create_table(at("named", inner), None).await), Kind::Invalid);
+    }
+}
+
+/// Their tables get folders in one folder, and none of two with one name that of the other.
+#[tokio::test(start_paused = true)]
+async fn tables_of_two_namespaces_with_one_folder_are_apart() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let mut places = Vec::new();
+    for name in ["one", "two"] {
+        let properties = [("location".to_owned(), "s3://b/lake/shared".to_owned())].into();
+        server.create_namespace(&Namespace { parts: vec![name.to_owned()], properties }, None).await.unwrap();
+        places.push(Identifier { namespace: vec![name.to_owned()], name: "q".to_owned() });
+    }
+    let (one, two) = (&places[0], &places[1]);
+    let place = "s3://b/lake/shared/q-0123456789abcdef";
+    let claim = server.inner.claim(&[place]).await.unwrap();
+    assert_eq!(kind(server.commit_table(one, creation_at(7, place)).await), Kind::Unavailable);
+    server.inner.release(&claim).await;
+    server.commit_table(one, creation_at(7, place)).await.unwrap();
+    assert_eq!(kind(server.commit_table(two, creation_at(8, place)).await), Kind::Invalid);
+}

@@ -1,5 +1,6 @@
 //! What a purge leaves.
 
+use glidepath_model::Action;
 use glidepath_table::clients;
 
 use super::*;
@@ -100,4 +101,56 @@ async fn the_emptied_folder_of_a_lance_table_is_nobodys_for_a_day() {
         server.run_purges().await.unwrap();
         server.create_table(in_it, None).await.unwrap();
     }
+}
+
+/// Nobody gets a folder around one that is being purged: neither who claims it afterwards, nor who did before.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_given_a_folder_around_a_purge() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        for place in ["x", "x/tree/b1"] {
+            server.inner.files.write(&format!("s3://b/lake/{place}/_versions/1.manifest"), "x".into()).await.unwrap();
+        }
+        server.declare_lance(lance("inner", Some("s3://b/lake/x/tree/b1"))).await.unwrap();
+        let before = server.inner.claim(&["s3://b/lake/x"]).await.unwrap();
+        server.drop_lance(&table("inner")).await.unwrap();
+        server.inner.release(&before).await;
+        assert_eq!(kind(server.register_lance(lance("outer", Some("s3://b/lake/x"))).await), Kind::Unavailable);
+        let around = NewTable { location: Some("s3://b/lake/x/tree".to_owned()), ..new("u") };
+        assert_eq!(kind(server.create_table(around, None).await), Kind::Unavailable);
+
+        // One that slept since before the drop.
+        let at = server.head().await.unwrap();
+        let entry = claims::timed(world_ms(&server), Some("s3://b/lake/x"), Some("asleep".to_owned()));
+        let name = crate::names::own_name([claims::FOLDER, &purge::digest("s3://b/lake/x")]).unwrap();
+        assert!(server.entry(&at, &name).await.unwrap().is_none());
+        let create = Action::Create { name: name.clone(), entry };
+        server.inner.committer.commit(vec![create]).await.unwrap();
+        world.pass(10 * 60 * 1000);
+        assert_eq!(server.run_purges().await.unwrap(), 1);
+        let at = server.head().await.unwrap();
+        assert!(server.entry(&at, &name).await.unwrap().is_none(), "its commit is refused");
+        assert!(server.inner.files.read("s3://b/lake/x/_versions/1.manifest").await.is_ok());
+        server.register_lance(lance("outer", Some("s3://b/lake/x"))).await.unwrap();
+    }
+}
+
+fn world_ms(server: &Tested) -> u64 {
+    glidepath_env::Env::unix_ms(&server.inner.env)
+}
+
+/// Also not a view whose file is in a folder that is purged, though the view is elsewhere.
+#[tokio::test(start_paused = true)]
+async fn no_view_is_registered_from_a_file_that_is_about_to_be_deleted() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let view = server.create_view(super::careless::view(schema(), 1), None).await.unwrap();
+    let place = server.declare_lance(lance("l", None)).await.unwrap().location;
+    let file = format!("{place}/data/v.json");
+    server.inner.files.write(&file, view.json.clone()).await.unwrap();
+    server.drop_view(&table("v"), None).await.unwrap();
+    server.drop_lance(&table("l")).await.unwrap();
+    assert_eq!(kind(server.register_view(&table("w"), &file, None).await), Kind::Unavailable);
+    server.register_view(&table("w"), &view.location, None).await.unwrap();
 }

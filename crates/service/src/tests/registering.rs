@@ -88,3 +88,79 @@ async fn a_table_keeps_its_name_while_a_registration_may_look_for_it() {
         server.rename_table(&table("t"), &table("u"), None).await.unwrap();
     }
 }
+
+/// Another server may be about to delete an earlier file of a table that asks for that.
+#[tokio::test(start_paused = true)]
+async fn what_a_table_may_delete_does_not_become_its_metadata() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let (first, _) = metadata_of(&server, "t").await;
+    let deletes = |value: &str| TableCommit {
+        updates: vec![TableUpdate::SetProperties {
+            updates: [("write.metadata.delete-after-commit.enabled".to_owned(), value.to_owned())].into(),
+        }],
+        ..set("a", None)
+    };
+    server.commit_table(&table("t"), deletes("true")).await.unwrap();
+    let over = Registration { overwrite: true, ..registration("t", &first) };
+    assert_eq!(kind(server.register_table(over.clone(), None).await), Kind::Invalid);
+    let (now, _) = metadata_of(&server, "t").await;
+    let same = Registration { overwrite: true, ..registration("t", &now) };
+    server.register_table(same, None).await.unwrap();
+    server.commit_table(&table("t"), deletes("false")).await.unwrap();
+    assert_eq!(server.register_table(over, None).await.unwrap().location, first);
+}
+
+/// The newest metadata file in the folder of a dropped table may be that of an attempt which was lost.
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_wrote_stays_where_its_table_is_gone() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let (on, name) = (loaded(&server, "t").await, table("t").catalog_name().unwrap());
+    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
+    let mut written = Vec::new();
+    for _ in 0..2 {
+        let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
+        written.push(server.inner.write(Some(&on), draft).await.unwrap());
+    }
+    server.inner.discard_beside(&name, &written[0]).await;
+    assert!(server.inner.files.read(&written[0].body.location).await.is_err());
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let newest = &written[1].body.location;
+    server.register_table(registration("u", newest), None).await.unwrap();
+    server.create_table(new("t"), None).await.unwrap();
+    server.inner.discard_beside(&name, &written[1]).await;
+    server.inner.files.read(newest).await.unwrap();
+}
+
+/// A registration could make its files another table's, or keep all others out.
+#[tokio::test(start_paused = true)]
+async fn no_registration_takes_the_folder_of_its_namespace() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let body = loaded(&server, "t").await;
+    let json = String::from_utf8(body.json.to_vec()).unwrap();
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    for former in ["s3://b/lake", "s3://b/lake/n"] {
+        let property = format!(r#""properties":{{"glidepath.former-locations":"[\"{former}\"]","#);
+        let noted = json.replacen(r#""properties":{"#, &property, 1);
+        assert_ne!(noted, json);
+        let file = format!("{}/metadata/1-{}.metadata.json", body.metadata.location(), former.len());
+        server.inner.files.write(&file, noted.into()).await.unwrap();
+        assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Invalid, "{former}");
+    }
+    server.register_table(registration("u", &body.location), None).await.unwrap();
+}
+
+/// A version that no counter goes on from.
+#[tokio::test(start_paused = true)]
+async fn a_file_may_have_the_highest_version() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let body = loaded(&server, "t").await;
+    let file = format!("{}/metadata/{}-x.metadata.json", body.metadata.location(), u64::MAX);
+    server.inner.files.write(&file, body.json.clone()).await.unwrap();
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    server.register_table(registration("u", &file), None).await.unwrap();
+    server.commit_table(&table("u"), set("a", None)).await.unwrap();
+}

@@ -1,0 +1,90 @@
+//! Refusals of requests that carry a key: no other delivery of such a request is done.
+
+use super::*;
+
+fn space(name: &str) -> Namespace {
+    Namespace { parts: vec![name.to_owned()], properties: Default::default() }
+}
+
+/// What a request is told while it does not fit, it is told afterwards too, when it would.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_final() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let (server, other) = (with(&world, &["t", "u"]).await, world.server().await);
+        let no_branch = |key| TableCommit {
+            requirements: vec![TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id: Some(5) }],
+            ..set("a", key)
+        };
+        let both = |key: &str| {
+            let parts = vec![(table("t"), no_branch(None)), (table("u"), set("a", None))];
+            (parts, Idempotency::new(key, "both".to_owned()).unwrap())
+        };
+        let (parts, pair) = both("pair");
+        let asked = new("t");
+        for (server, would_fit) in [(&server, false), (&other, true)] {
+            if would_fit {
+                let t = loaded(server, "t").await;
+                let list = format!("{}/metadata/snap-5.avro", t.metadata.location());
+                server.inner.files.write(&list, "l".into()).await.unwrap();
+                server.commit_table(&table("t"), append(&t.metadata, 5)).await.unwrap();
+                server.create_table(new("x"), None).await.unwrap();
+            }
+            assert_eq!(kind(server.commit_table(&table("t"), no_branch(key("commit", "r"))).await), Kind::Conflict);
+            assert_eq!(kind(server.commit_transaction(parts.clone(), Some(&pair)).await), Kind::Conflict);
+            assert_eq!(kind(server.create_table(asked.clone(), key("create", "r").as_ref()).await), Kind::Exists);
+            let gone = server.drop_table(&table("x"), false, key("drop", "r").as_ref()).await;
+            assert_eq!(kind(gone), Kind::NoTable);
+            let renamed = server.rename_table(&table("x"), &table("y"), key("rename", "r").as_ref()).await;
+            assert_eq!(kind(renamed), Kind::NoTable);
+            assert_eq!(kind(server.create_namespace(&space("n"), key("space", "r").as_ref()).await), Kind::Exists);
+            assert_eq!(
+                kind(server.drop_namespace(&space("n").parts, key("empty", "r").as_ref()).await),
+                Kind::NotEmpty
+            );
+            assert_eq!(kind(server.drop_view(&table("x"), key("view", "r").as_ref()).await), Kind::NoView);
+        }
+        server.drop_table(&table("t"), false, None).await.unwrap();
+        assert_eq!(kind(server.create_table(asked, key("create", "r").as_ref()).await), Kind::Exists);
+        assert_eq!(kind(server.load_table(&table("t")).await), Kind::NoTable);
+        assert_eq!(kind(server.create_table(new("z"), key("create", "of another").as_ref()).await), Kind::KeyReused);
+    }
+}
+
+/// What refused it may be what another delivery of it has done since it was looked for.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_another_delivery_did_is_not_refused() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let (k, asked) = (key("k", "r"), std::cell::Cell::new(0));
+    let answer = server.inner.once(k.as_ref(), async || {
+        asked.set(asked.get() + 1);
+        if asked.get() == 1 {
+            server.create_table(new("t"), k.as_ref()).await?;
+            return Err(ServiceError::new(Kind::Exists, "by the first delivery"));
+        }
+        server.create_table(new("t"), k.as_ref()).await
+    });
+    let made = answer.await.unwrap();
+    assert_eq!(made.location, loaded(&server, "t").await.location);
+    assert_eq!(asked.get(), 2);
+}
+
+/// What says that the request may be sent again is not noted, nor what is longer than a name may be told in.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_may_be_sent_again_is_done_then() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    for (of, kind) in [("busy", Kind::Unavailable), ("unknown", Kind::Unknown), ("broken", Kind::Broken)] {
+        let k = key(of, "r");
+        let refused = server.inner.once(k.as_ref(), async || Err::<(), _>(ServiceError::new(kind, "so")));
+        assert_eq!(super::kind(refused.await), kind);
+        server.commit_table(&table("t"), set(of, key(of, "r"))).await.unwrap();
+    }
+    let words = "\u{e9}".repeat(1 << 20);
+    let k = key("l", "r");
+    let long = server.inner.once(k.as_ref(), async || Err::<(), _>(ServiceError::new(Kind::Conflict, words.clone())));
+    assert_eq!(long.await.unwrap_err().message.len(), words.len());
+    let told = server.commit_table(&table("t"), set("a", key("l", "r"))).await.unwrap_err();
+    assert!(told.kind == Kind::Conflict && told.message.len() == 2000, "{}", told.message.len());
+}
