@@ -15,7 +15,7 @@ const CHAIN: &str = "serve-manifest-chain";
 const LANCE: &str = "lance-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 26] = [
+const MISTAKES: [(Mistake, &str, &str); 27] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::KeyOfAny), CHAIN, "storm"),
     (Mistake::Service(Mutant::UuidIgnored), CHAIN, "wrong-clocks"),

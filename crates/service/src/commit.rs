@@ -16,6 +16,7 @@
 //! 7. Unknown: read back. The pointer, and the log in the metadata that it points to, say what followed the old file;
 //!    while the pointer has not moved, the same commit is sent again, which can take effect once only. (`settle.rs`)
 //! 8. Answer each.
+//! 9. A refusal is noted under the key of its request, if it has one, before anybody is told. (`keys.rs`)
 
 mod ahead;
 pub(crate) mod decide;

@@ -18,7 +18,7 @@ pub enum Mutant {
     LedInAnyOrder,
     /// A table may be created where a purge runs.
     CreatedBesidePurge,
-    /// The end of a purge neither ends the claims of the deleted files nor marks their location.
+    /// A purge neither ends the claims of the deleted files nor marks their location.
     PurgeForgotten,
     /// What claimed a folder commits on no conditions.
     ClaimNotAsserted,

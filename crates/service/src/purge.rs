@@ -228,7 +228,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// have seen the note. Who claims it later does. `false` if a claim or the note has ended meanwhile.
     async fn end_claims(&self, note: &Name, entry: &Entry, location: &str) -> Result<bool, ServiceError> {
         let ends = self.inner.ends_of_claims(location).await?;
-        if ends.is_empty() {
+        if ends.is_empty() || mutant::is(Mutant::PurgeForgotten) {
             return Ok(true);
         }
         let same = Action::Assert { name: note.clone(), holds: Assertion::Pointer(entry.pointer.clone()) };
