@@ -92,8 +92,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::Conflict`] if a requirement does not hold; what the others prove is said by [`Kind::proof`].
     pub async fn commit_table(&self, table: &Identifier, commit: TableCommit) -> Answer {
-        let key = commit.key.clone();
-        self.inner.once(key.as_ref(), async || self.try_commit(table, commit.clone()).await).await
+        let Some(key) = commit.key.clone() else { return self.try_commit(table, commit).await };
+        self.inner.once(Some(&key), async || self.try_commit(table, commit.clone()).await).await
     }
 
     pub(crate) async fn try_commit(&self, table: &Identifier, commit: TableCommit) -> Answer {

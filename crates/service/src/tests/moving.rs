@@ -309,13 +309,21 @@ async fn a_move_that_another_follows_is_refused_too() {
         let world = World::of(protocol).await;
         let server = with(&world, &["t", "s"]).await;
         let other = loaded(&server, "s").await.metadata.location().to_owned();
-        let (t, beside) = (table("t"), table("t"));
-        let (first, moved, on) = futures_util::join!(
-            server.commit_table(&t, set("a", None)),
-            server.commit_table(&beside, to(&other)),
-            server.commit_table(&beside, to("s3://b/lake/on")),
+        let (t, cell) = (table("t"), server.inner.cells.of(&table("t").catalog_name().unwrap()));
+        let mut ticket = cell.queue.join(Arc::new(crate::commit::Request::to_lead()), cell.queue.arrive()).unwrap();
+        let glidepath_queue::Turn::Lead(seat) = ticket.turn().await else { unreachable!("nobody else waits") };
+        let (moved, on, ()) = futures_util::join!(
+            server.commit_table(&t, to(&other)),
+            server.commit_table(&t, to("s3://b/lake/on")),
+            async {
+                while cell.queue.waiting() < 3 {
+                    tokio::task::yield_now().await;
+                }
+                drop(ticket);
+                seat.hand_over();
+            },
         );
-        assert!(first.is_ok() && on.is_ok());
+        assert!(on.is_ok());
         assert_eq!(kind(moved), Kind::Invalid);
         assert!(!loaded(&server, "t").await.metadata.properties()["glidepath.former-locations"].contains(&other));
     }

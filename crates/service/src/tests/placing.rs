@@ -237,6 +237,9 @@ async fn tables_of_two_namespaces_with_one_folder_are_apart() {
     }
     let (one, two) = (&places[0], &places[1]);
     let place = "s3://b/lake/shared/q-0123456789abcdef";
+    let folder = server.folder_of(two, Some(place.to_owned())).await.unwrap();
+    let own = server.inner.claim_unused(&folder, &two.catalog_name().unwrap()).await.unwrap();
+    server.inner.release(&own.unwrap()).await;
     let claim = server.inner.claim(&[place]).await.unwrap();
     assert_eq!(kind(server.commit_table(one, creation_at(7, place)).await), Kind::Unavailable);
     server.inner.release(&claim).await;

@@ -1,6 +1,6 @@
 //! What a purge leaves.
 
-use glidepath_model::Action;
+use glidepath_model::{Action, Entry};
 use glidepath_table::clients;
 
 use super::*;
@@ -120,18 +120,20 @@ async fn nothing_is_given_a_folder_around_a_purge() {
         let around = NewTable { location: Some("s3://b/lake/x/tree".to_owned()), ..new("u") };
         assert_eq!(kind(server.create_table(around, None).await), Kind::Unavailable);
 
-        // One that slept since before the drop.
+        // One that slept since before the drop. That another table has the files is no reason to let it go on.
         let at = server.head().await.unwrap();
-        let entry = claims::timed(world_ms(&server), Some("s3://b/lake/x"), Some("asleep".to_owned()));
         let name = crate::names::own_name([claims::FOLDER, &purge::digest("s3://b/lake/x")]).unwrap();
         assert!(server.entry(&at, &name).await.unwrap().is_none());
-        let create = Action::Create { name: name.clone(), entry };
-        server.inner.committer.commit(vec![create]).await.unwrap();
+        let entry = claims::timed(world_ms(&server), Some("s3://b/lake/x"), Some("asleep".to_owned()));
+        let twin = table("twin").catalog_name().unwrap();
+        let there = Entry { location: Some("s3://b/lake/x/tree/b1".to_owned()), ..Entry::view() };
+        let create = [(name.clone(), entry), (twin, there)].map(|(name, entry)| Action::Create { name, entry });
+        server.inner.committer.commit(create.into()).await.unwrap();
         world.pass(10 * 60 * 1000);
         assert_eq!(server.run_purges().await.unwrap(), 1);
         let at = server.head().await.unwrap();
         assert!(server.entry(&at, &name).await.unwrap().is_none(), "its commit is refused");
-        assert!(server.inner.files.read("s3://b/lake/x/_versions/1.manifest").await.is_ok());
+        server.drop_view(&table("twin"), None).await.unwrap();
         server.register_lance(lance("outer", Some("s3://b/lake/x"))).await.unwrap();
     }
 }
