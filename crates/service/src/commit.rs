@@ -54,7 +54,7 @@ pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS, NotDone};
 use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
-pub(crate) use version::{DELETES_OLD_FILES, Next, deletes_old_files};
+pub(crate) use version::Next;
 
 /// The most commits in one version of a table.
 pub(crate) const TOGETHER: usize = 64;

@@ -46,10 +46,12 @@ fn fresh_beginning(base: &str, name: &str) -> String {
 pub(crate) fn is_fresh(location: &str, base: &str, name: &str) -> bool {
     let (location, beginning) = (unslashed(location), unslashed(&fresh_beginning(base, name)));
     let digits = location.strip_prefix(&beginning).unwrap_or_default();
-    // Several names that are too long begin alike.
-    safe(name).len() <= LONGEST
-        && digits.len() == 16
-        && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether several names may have the folders that [`fresh`] writes for this one: those that are too long begin alike.
+pub(crate) fn is_cut(name: &str) -> bool {
+    safe(name).len() > LONGEST
 }
 
 /// Refuses a location that ends as those of [`fresh`].
@@ -64,11 +66,11 @@ pub(crate) fn check_not_made_up(location: &str) -> Result<(), ServiceError> {
     Err(ServiceError::invalid(words))
 }
 
-/// Refuses a location in a folder of the warehouse that ends as those of [`fresh`]: a table may get that folder, and not look whether
+/// Refuses a location in a folder, of this one, that ends as those of [`fresh`]: a table may get that folder, and not look whether
 /// others are in it.
-pub(crate) fn check_not_in_made_up(location: &str, warehouse: &str) -> Result<(), ServiceError> {
-    let (whole, warehouse) = (unslashed(location.trim_end_matches('/')), unslashed(warehouse));
-    let inside = whole.strip_prefix(warehouse.trim_end_matches('/')).unwrap_or(&whole);
+pub(crate) fn check_not_in_made_up(location: &str, base: &str) -> Result<(), ServiceError> {
+    let (whole, base) = (unslashed(location.trim_end_matches('/')), unslashed(base));
+    let inside = whole.strip_prefix(base.trim_end_matches('/')).unwrap_or(&whole);
     let around = inside.rsplit_once('/').map_or("", |(around, _)| around);
     if !around.split('/').any(seems_made_up) {
         return Ok(());

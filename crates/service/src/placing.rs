@@ -23,6 +23,7 @@ use glidepath_table::Files;
 use iceberg::TableUpdate;
 use iceberg::spec::TableMetadata;
 
+use crate::bodies::Loaded;
 use crate::claims::{self, Claim};
 use crate::error::ServiceError;
 use crate::locations::{is_within, meet, unslashed};
@@ -104,6 +105,14 @@ fn key(prefix: &str, place: &str) -> String {
 fn noted(name: &Name, place: &str) -> Option<Action> {
     let changes = [(key(PLACE, place), Some(place.to_owned()))].into();
     (!mutant::is(Mutant::MoveNotNoted)).then(|| Action::SetProperties { name: name.clone(), changes })
+}
+
+/// The action that notes where a table may have lists, when its metadata goes elsewhere from a folder that is not its own.
+pub(crate) fn lists_left(name: &Name, on: &Loaded<TableMetadata>, next: &str) -> Option<Action> {
+    let (left, now) = (folder_of(&on.location), folder_of(next));
+    let changes = || [(key(LISTS, left), Some(left.to_owned()))].into();
+    (left != now && !is_within(&on.location, on.metadata.location()))
+        .then(|| Action::SetProperties { name: name.clone(), changes: changes() })
 }
 
 /// The entry of a table of Iceberg.
@@ -257,11 +266,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let location = locations::with_room(locations::checked(&asked, &allowed)?)?;
         let made_up = base.as_ref().is_ok_and(|base| locations::is_fresh(&location, base, &identifier.name));
         if !made_up {
-            locations::check_not_in_made_up(&location, &settings.warehouse)?;
+            let base = base.as_ref().ok().filter(|base| is_within(&location, base));
+            locations::check_not_made_up(&location)?;
+            locations::check_not_in_made_up(&location, base.unwrap_or(&settings.warehouse))?;
         }
         self.inner.check_beside_namespace(&location, &identifier.catalog_name()?).await?;
         // Two namespaces may have one location, and a table of one name each.
-        let may_be_used = !made_up || named || self.inner.may_have_table(&location).await;
+        let shared = named || locations::is_cut(&identifier.name);
+        let may_be_used = !made_up || shared || self.inner.may_have_table(&location).await;
         Ok(Folder { location, may_be_used, named: true })
     }
 

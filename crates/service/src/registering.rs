@@ -14,7 +14,7 @@ use iceberg::spec::TableMetadata;
 use crate::bodies::Loaded;
 use crate::cells::Answer;
 use crate::claims::Claim;
-use crate::commit::{DELETES_OLD_FILES, LOSES_DEFAULTS, deletes_old_files};
+use crate::commit::LOSES_DEFAULTS;
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
 use crate::mutant::{self, Mutant};
@@ -83,17 +83,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.table_body(pointer).await.map_or(true, |there| there.metadata.uuid() == metadata.uuid())
     }
 
-    /// Refuses an earlier metadata file of a table that deletes those: another server may be about to delete it.
-    async fn check_kept(&self, entry: &Entry, file: &str) -> Result<(), ServiceError> {
-        let Some(pointer) = entry.pointer.as_ref().filter(|pointer| *pointer != file) else { return Ok(()) };
+    /// Refuses an earlier metadata file of the table that has the name, if its log has it no more: a server may be about to delete it. A
+    /// file that leaves the log leaves it for ever, and the commit asserts that none has left it since.
+    async fn check_kept(&self, entry: &Entry, new: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
+        let Some(pointer) = &entry.pointer else { return Ok(()) };
         let Ok(now) = self.inner.table_body(pointer).await else { return Ok(()) };
-        if !deletes_old_files(&now.metadata) {
+        let file = &new.location;
+        let is_kept = now.location == *file || now.metadata.metadata_log().iter().any(|one| one.metadata_file == *file);
+        // One that another catalog wrote afterwards may not know of the table's own.
+        let is_earlier = new.metadata.last_updated_ms() <= now.metadata.last_updated_ms();
+        if now.metadata.uuid() != new.metadata.uuid() || !is_earlier || is_kept {
             return Ok(());
         }
-        let words = format!(
-            "{DELETES_OLD_FILES} is true for the table that has the name, so an earlier metadata file of it may be about to be \
-             deleted: set it to false, and register the file afterwards"
-        );
+        let words = "the file is no newer than the metadata of the table that has the name, whose log has it no more, so it may be about to \
+                     be deleted: drop the table without a purge first, and register the file some minutes later";
         Err(ServiceError::invalid(words))
     }
 
@@ -135,7 +138,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let mut actions = Vec::new();
         if let Some(entry) = replaced {
-            self.check_kept(&entry, file).await?;
+            self.check_kept(&entry, &body).await?;
             if self.may_be_of(&entry, &body.metadata).await {
                 past = past.and_of(&entry, location);
             }

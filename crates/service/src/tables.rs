@@ -22,7 +22,7 @@ use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, table_entry};
 use crate::reading::{is_iceberg, no_table};
-use crate::{Counts, Proof, Service, purge};
+use crate::{Counts, Service, purge};
 
 /// A table to create.
 #[derive(Clone, Debug)]
@@ -60,9 +60,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Some(noted) = self.inner.replayed(&at, key).await? {
             return self.inner.done_before(&identifier.catalog_name()?, &noted).await;
         }
-        let answer = match self.new_metadata(new).await {
-            Ok((folder, metadata)) => self.install(&identifier, (&folder, metadata), key).await,
-            Err(error) => Err(error),
+        let answer = match self.entry(&at, &identifier.catalog_name()?).await? {
+            // Before anything is written, because what is written stays.
+            Some(_) => Err(self.taken(exists(&identifier), &identifier, EntryKind::Table).await),
+            None => match self.new_metadata(new).await {
+                Ok((folder, metadata)) => self.install(&identifier, (&folder, metadata), key).await,
+                Err(error) => Err(error),
+            },
         };
         match answer {
             Err(error) if matches!(error.kind, Kind::Invalid | Kind::Unavailable | Kind::Exists) => {
@@ -147,15 +151,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 Counts::add(&self.inner.counts.versions, 1);
                 Ok(body)
             }
-            Ok(Operation::Before(noted)) => {
-                let _ = self.inner.files.delete(&body.location).await;
-                self.inner.done_before(&identifier.catalog_name()?, &noted).await
-            }
+            // Its file stays: somebody may have registered it.
+            Ok(Operation::Before(noted)) => self.inner.done_before(&identifier.catalog_name()?, &noted).await,
             Err(failure) => {
                 let error = failure.told(|refusal| created_told(refusal, identifier));
-                if error.kind.proof() == Proof::NotDone {
-                    let _ = self.inner.files.delete(&body.location).await;
-                }
                 Err(self.taken(error, identifier, EntryKind::Table).await)
             }
         }

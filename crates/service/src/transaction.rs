@@ -18,7 +18,7 @@ use glidepath_table::rebase::{Recognized, recognize};
 use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
-use crate::bodies::{Body, Loaded};
+use crate::bodies::Loaded;
 use crate::cells::Cell;
 use crate::claims::Claim;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
@@ -205,7 +205,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let done = match self.claim_folders(&written, &mut claimed).await {
             Ok(()) => self.commit_written(written, &mut claimed.actions, key, turns).await,
             Err(error) => {
-                self.discard(&written).await;
+                self.discard(&written, false).await;
                 Err(error)
             }
         };
@@ -251,8 +251,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for (Written { part, old, next, .. }, turn) in written.iter().zip(turns.actions()) {
             let (name, pointer) = (part.name.clone(), next.body.location.clone());
             let (location, warehouse) = (next.body.metadata.location(), &self.inner.settings.warehouse);
-            match old.as_deref() {
-                Some(Body { location: old, .. }) => {
+            match old {
+                Some(on) => {
+                    let old = &on.location;
+                    actions.extend(placing::lists_left(&name, on, &pointer));
                     actions.extend(purge::none_runs_where(old, &pointer, warehouse)?);
                     actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
                     actions.extend(turn);
@@ -271,7 +273,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         match self.inner.commit_once(key, actions, "").await {
             Ok(Operation::Before(_)) => {
-                self.discard(&written).await;
+                self.discard(&written, true).await;
                 Ok(true)
             }
             Ok(Operation::Done) => {
@@ -308,7 +310,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         match failed {
             None => Ok(written),
             Some(error) => {
-                self.discard(&written).await;
+                self.discard(&written, false).await;
                 Err(error)
             }
         }
@@ -325,10 +327,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         glidepath_env::together(crate::AT_ONCE, cleanings).await;
     }
 
-    async fn discard(&self, written: &[Written<'_>]) {
+    /// `was_sent`: a commit named them. The file of a creation that was refused then may have been registered.
+    async fn discard(&self, written: &[Written<'_>], was_sent: bool) {
         for one in written {
             match one.old {
                 Some(_) => self.inner.discard_beside(&one.part.name, &one.next).await,
+                None if was_sent => {}
                 None => self.inner.discard(&one.next).await,
             }
         }
@@ -415,7 +419,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             })),
         };
         if error.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
-            self.discard(written).await;
+            self.discard(written, true).await;
         }
         error.map_or(Ok(()), Err)
     }

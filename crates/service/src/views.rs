@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::bodies::{Body, Loaded};
 use crate::claims::Claim;
-use crate::error::{Kind, Proof, ServiceError};
+use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
@@ -184,7 +184,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     return Ok(Some(body));
                 }
                 // Not if it was dropped: its newest file may get another name.
-                if self.load_view(view).await.is_ok_and(|now| now.metadata.uuid() == body.metadata.uuid()) {
+                let now = self.load_view(view).await;
+                if now.is_ok_and(|now| now.metadata.uuid() == body.metadata.uuid() && now.location != body.location) {
                     let _ = self.inner.files.delete(&body.location).await;
                 }
                 Ok(None)
@@ -254,10 +255,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             Ok(Operation::Before(noted)) => self.inner.view_body(&noted).await,
             Err(failure) => {
+                // Its file stays: somebody may have registered it.
                 let error = failure.told(|refusal| view_told(refusal, view));
-                if error.kind.proof() == Proof::NotDone {
-                    let _ = self.inner.files.delete(&body.location).await;
-                }
                 Err(self.taken(error, view, EntryKind::View).await)
             }
         }

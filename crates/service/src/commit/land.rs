@@ -53,6 +53,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Ok(conditions) => actions.extend(conditions),
             Err(error) => return Settled::Not(Attempt::Failed(error)),
         }
+        actions.extend(placing::lists_left(name, on, &pointer));
         actions.extend(also);
         for (request, verdict) in requests.iter().zip(verdicts) {
             if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)

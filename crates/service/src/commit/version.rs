@@ -14,12 +14,13 @@ use crate::Inner;
 use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
 
-/// The property of a table whose earlier metadata files are deleted.
-pub(crate) const DELETES_OLD_FILES: &str = "write.metadata.delete-after-commit.enabled";
-
-/// Whether the metadata files that leave the log of a table are deleted.
-pub(crate) fn deletes_old_files(metadata: &TableMetadata) -> bool {
-    metadata.properties().get(DELETES_OLD_FILES).is_some_and(|value| value == "true")
+/// Whether a version of a table names a file of an attempt, which somebody has registered then.
+fn names_one(now: &Loaded<TableMetadata>, next: &Next) -> bool {
+    let file = &next.body.location;
+    let has = |list: &str| next.lists.iter().any(|written| written == list);
+    now.location == *file
+        || now.metadata.metadata_log().iter().any(|entry| entry.metadata_file == *file)
+        || now.metadata.snapshots().any(|snapshot| has(snapshot.manifest_list()))
 }
 
 /// A version that is written and not committed.
@@ -49,11 +50,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
     }
 
-    /// As [`discard`](Self::discard), if the table still has its name. If it was dropped, its newest metadata file, which may be this
-    /// attempt's, may be given another name at any time; while it is there, no other table gets its files.
+    /// As [`discard`](Self::discard), if the table still has its name, and names none of the files. If it was dropped, its newest
+    /// metadata file, which may be this attempt's, may be registered at any time; while it is there, no other table gets its files.
     pub(crate) async fn discard_beside(&self, name: &Name, next: &Next) {
         if let Ok(Some(now)) = self.current(name).await
             && now.metadata.uuid() == next.body.metadata.uuid()
+            && !names_one(&now, next)
         {
             self.discard(next).await;
         }
@@ -71,7 +73,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Removes metadata files that have left the table's log, if the table asks for it.
     pub(crate) async fn clean_log(&self, next: &Next) {
         let metadata = &next.body.metadata;
-        if !deletes_old_files(metadata) {
+        let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
+        if asked.is_none_or(|value| value != "true") {
             return;
         }
         for file in &next.expired {

@@ -259,6 +259,7 @@ async fn an_overwriting_registration_keeps_what_is_known_of_the_table() {
     json["refs"] = serde_json::json!({});
     json["metadata-log"] = serde_json::json!([]);
     json["current-snapshot-id"] = serde_json::Value::Null;
+    json["last-updated-ms"] = (moved.metadata.last_updated_ms() + 1).into();
     json["snapshot-log"] = serde_json::json!([]);
     let expired = "s3://b/lake/second/metadata/00010-foreign.metadata.json";
     server.inner.files.write(expired, json.to_string().into()).await.unwrap();
@@ -345,4 +346,26 @@ async fn a_table_that_came_back_is_found() {
     let mut again = creation(7);
     again.updates.push(TableUpdate::SetLocation { location: first.metadata.location().to_owned() });
     assert_eq!(kind(server.commit_table(&t, again).await), Kind::Invalid);
+}
+
+/// The lists of a table stay known when its metadata goes elsewhere.
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_a_folder_of_lists_that_was_left() {
+    for protocol in worlds() {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t", "s"]).await;
+        let t = table("t");
+        for place in ["s3://b/lake/one/metadata", "s3://b/lake/two"] {
+            server.commit_table(&t, metadata_in(place)).await.unwrap();
+        }
+        let removals = vec!["write.metadata.path".to_owned()];
+        let unset = TableCommit { updates: vec![TableUpdate::RemoveProperties { removals }], ..set("a", None) };
+        let both = vec![(t.clone(), unset), (table("s"), set("a", None))];
+        server.commit_transaction(both, None).await.unwrap();
+        server.rename_table(&t, &table("u"), None).await.unwrap();
+        for place in ["s3://b/lake/one", "s3://b/lake/one/metadata", "s3://b/lake/two"] {
+            assert_eq!(kind(server.create_table(at("w", place), None).await), Kind::Invalid, "{place}");
+            assert_eq!(kind(server.commit_table(&table("s"), to(place)).await), Kind::Invalid, "{place}");
+        }
+    }
 }

@@ -55,7 +55,9 @@ async fn the_folder_of_another_table_is_refused() {
         world.pass(10 * 60 * 1000);
         assert_eq!(server.run_purges().await.unwrap(), 1);
         assert!(server.inner.files.list(&location, None, 1).await.unwrap().is_empty());
-        server.create_table(at("mine", &location), None).await.unwrap();
+        // Only under the name for which the server made it up.
+        assert_eq!(kind(server.create_table(at("mine", &location), None).await), Kind::Invalid);
+        server.create_table(at("pay", &location), None).await.unwrap();
     }
 }
 
@@ -217,7 +219,10 @@ async fn no_table_is_created_in_a_folder_that_another_request_claims() {
         assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Unavailable);
         server.inner.release(&claim).await;
         server.commit_table(&table("q"), creation_at(7, place)).await.unwrap();
-        // Nor is anything inside of one.
+        // Nobody else names it, and nobody comes inside of one.
+        let other = "s3://b/lake/n/p-0123456789abcdef";
+        assert_eq!(kind(server.create_table(at("named", other), None).await), Kind::Invalid);
+        assert_eq!(kind(server.commit_table(&table("named"), creation_at(9, other)).await), Kind::Invalid);
         let inner = "s3://b/lake/n/p-0123456789abcdef/inner";
         assert_eq!(kind(server.declare_lance(lance("l", inner)).await), Kind::Invalid);
         assert_eq!(kind(server.create_table(at("named", inner), None).await), Kind::Invalid);
@@ -245,4 +250,22 @@ async fn tables_of_two_namespaces_with_one_folder_are_apart() {
     server.inner.release(&claim).await;
     server.commit_table(one, creation_at(7, place)).await.unwrap();
     assert_eq!(kind(server.commit_table(two, creation_at(8, place)).await), Kind::Invalid);
+}
+
+/// A name that is cut, in a namespace whose folder looks like a table's: the commit of a staged creation is done.
+#[tokio::test(start_paused = true)]
+async fn a_staged_creation_is_done_where_the_server_placed_it() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let parts = vec!["pr-0123456789abcdef".to_owned()];
+    server.create_namespace(&Namespace { parts: parts.clone(), properties: Default::default() }, None).await.unwrap();
+    for (uuid, name) in [(7, "t".to_owned()), (8, "t".repeat(230))] {
+        let identifier = Identifier { namespace: parts.clone(), name };
+        let staged = server.stage_table(NewTable { identifier: identifier.clone(), ..new("") }).await.unwrap();
+        let made = server.commit_table(&identifier, creation_at(uuid, staged.location())).await.unwrap();
+        assert_eq!(made.metadata.location(), staged.location());
+    }
+    let identifier = Identifier { namespace: parts, name: "mine".to_owned() };
+    let named = NewTable { identifier, ..at("", "s3://b/lake/pr-0123456789abcdef/mine") };
+    server.create_table(named, None).await.unwrap();
 }

@@ -89,26 +89,43 @@ async fn a_table_keeps_its_name_while_a_registration_may_look_for_it() {
     }
 }
 
-/// Another server may be about to delete an earlier file of a table that asks for that.
+/// Another server may be about to delete an earlier file that the log of the table has no more.
 #[tokio::test(start_paused = true)]
 async fn what_a_table_may_delete_does_not_become_its_metadata() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
-    let (first, _) = metadata_of(&server, "t").await;
-    let deletes = |value: &str| TableCommit {
-        updates: vec![TableUpdate::SetProperties {
-            updates: [("write.metadata.delete-after-commit.enabled".to_owned(), value.to_owned())].into(),
-        }],
-        ..set("a", None)
-    };
-    server.commit_table(&table("t"), deletes("true")).await.unwrap();
-    let over = Registration { overwrite: true, ..registration("t", &first) };
-    assert_eq!(kind(server.register_table(over.clone(), None).await), Kind::Invalid);
-    let (now, _) = metadata_of(&server, "t").await;
-    let same = Registration { overwrite: true, ..registration("t", &now) };
-    server.register_table(same, None).await.unwrap();
-    server.commit_table(&table("t"), deletes("false")).await.unwrap();
-    assert_eq!(server.register_table(over, None).await.unwrap().location, first);
+    let mut files = Vec::new();
+    for _ in 0..4 {
+        let updates = [("write.metadata.previous-versions-max".to_owned(), "1".to_owned())].into();
+        let one = TableCommit { updates: vec![TableUpdate::SetProperties { updates }], ..set("a", None) };
+        world.pass(1000);
+        files.push(server.commit_table(&table("t"), one).await.unwrap().location.clone());
+    }
+    let over = |file: &str| Registration { overwrite: true, ..registration("t", file) };
+    assert_eq!(kind(server.register_table(over(&files[0]), None).await), Kind::Invalid);
+    for file in [&files[3], &files[2]] {
+        assert_eq!(server.register_table(over(file), None).await.unwrap().location, *file);
+    }
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    server.register_table(over(&files[0]), None).await.unwrap();
+}
+
+/// By the time at which a lost attempt is cleaned up, somebody may have given its files to the table.
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_wrote_stays_where_its_table_names_it() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let (on, name) = (loaded(&server, "t").await, table("t").catalog_name().unwrap());
+    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
+    let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
+    let lost = server.inner.write(Some(&on), draft).await.unwrap();
+    let over = Registration { overwrite: true, ..registration("t", &lost.body.location) };
+    server.register_table(over, None).await.unwrap();
+    for _ in 0..2 {
+        server.inner.discard_beside(&name, &lost).await;
+        server.inner.files.read(&lost.body.location).await.unwrap();
+        server.commit_table(&table("t"), set("b", None)).await.unwrap();
+    }
 }
 
 /// The newest metadata file in the folder of a dropped table may be that of an attempt which was lost.
