@@ -88,11 +88,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn check_kept(&self, entry: &Entry, new: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(()) };
         let Ok(now) = self.inner.table_body(pointer).await else { return Ok(()) };
-        let file = &new.location;
-        let is_kept = now.location == *file || now.metadata.metadata_log().iter().any(|one| one.metadata_file == *file);
+        let has = |of: &Loaded<TableMetadata>, file: &str| {
+            of.location == file || of.metadata.metadata_log().iter().any(|entry| entry.metadata_file == file)
+        };
         // One that another catalog wrote afterwards may not know of the table's own.
-        let is_earlier = new.metadata.last_updated_ms() <= now.metadata.last_updated_ms();
-        if now.metadata.uuid() != new.metadata.uuid() || !is_earlier || is_kept {
+        let is_later = has(new, pointer) || new.metadata.last_updated_ms() > now.metadata.last_updated_ms();
+        if now.metadata.uuid() != new.metadata.uuid() || is_later || has(&now, &new.location) {
             return Ok(());
         }
         let words = "the file is no newer than the metadata of the table that has the name, whose log has it no more, so it may be about to \
