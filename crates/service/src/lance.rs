@@ -348,6 +348,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Deletes the files of a dropped table: those that are where Lance puts them.
+    ///
     /// `began`: a time at which the purge was still noted, in milliseconds since 1970.
     pub(crate) async fn purge_lance(&self, location: &str, began: u64) -> Result<(), ServiceError> {
         let mut after: Option<String> = None;

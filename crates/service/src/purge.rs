@@ -10,7 +10,8 @@
 //! * only files that the dropped metadata names, and that are in the table's own folder, are deleted; with
 //!   `gc.enabled=false` none of data;
 //! * the files of a Lance table are found by listing its folder instead. So no table can be created in a folder below a noted
-//!   location either; only those files are deleted that are where Lance puts them; and because another server may be at the same purge, and have slept, the location is marked for a day, in which nobody can name it.
+//!   location either; only those files are deleted that are where Lance puts them; and because another server may be at the same
+//!   purge, and have slept, the location is marked for a day, in which nobody can name it.
 //!
 //! The note is removed after the last file, in a commit that ends the [claims](crate::claims) of who may have found the files
 //! before. A purge that is cut off is begun again.
