@@ -122,7 +122,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
         let arrival = cell.queue.arrive();
         let mut request = Request::of(commit);
-        if !cell.queue.is_free() {
+        // Where nobody leads but some read, it is not the next either: if it led, they would be committed without it.
+        if !cell.queue.is_free() || cell.readers.any() {
             self.read_meanwhile((&cell, &cell.readers), &mut request).await;
         }
         let request = Arc::new(request);

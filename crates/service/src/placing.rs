@@ -279,10 +279,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// Refuses a folder for a table that is created later if it is another's now, or is being purged.
     pub(crate) async fn check_folder(&self, folder: &Folder, own: &Name) -> Result<(), ServiceError> {
-        if !folder.may_be_used {
-            return Ok(());
+        if folder.may_be_used {
+            self.inner.is_free(&[folder.location.as_str()], &[], own).await?;
         }
-        self.inner.is_free(&[folder.location.as_str()], &[], own).await?;
         let at = self.head().await?;
         for condition in folder.conditions(&self.inner.settings.warehouse, None)? {
             if let Action::Assert { name, holds: Assertion::Absent } = condition

@@ -3,7 +3,7 @@
 //! One of those that wait commits for up to [`TOGETHER`] of them: it decides each as if those before it were committed,
 //! writes one table metadata file, and commits all to the catalog at once. An append that met another commit
 //! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
-//! another list; those that wait read meanwhile, as far as others lead. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
+//! another list; those that wait read meanwhile, as far as others lead or read. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
 //! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
 //! version; a server that was overtaken waits in line for its turn ([`line`]). A commit over several tables (`several`) leads
 //! at each of them. The steps are those of `glidepath_service`, with sizes instead of files.
@@ -131,7 +131,8 @@ impl<C: Grouped> Tables<C> {
             cell.priority.over(hold, late).await;
         }
         let arrival = cell.queue.arrive();
-        let reading = if cell.queue.is_free() { None } else { self.read_meanwhile(client, &cell).await };
+        let next = cell.queue.is_free() && !cell.readers.any();
+        let reading = if next { None } else { self.read_meanwhile(client, &cell).await };
         let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, leads: false, reading });
         let Ok(mut ticket) = cell.queue.join(Rc::clone(&request), arrival) else {
             return Outcome::Refused(Denial::certain(Cause::words("too many wait at the table")));

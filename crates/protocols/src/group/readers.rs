@@ -66,6 +66,12 @@ impl Readers {
         Some(Reader { all: self, number })
     }
 
+    /// Whether somebody reads: then who comes now is not the next.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        !self.lock().now.is_empty()
+    }
+
     /// Waits until those that read now have ended, or `late` has.
     pub async fn gather(&self, late: impl Future<Output = ()>) {
         let (mut late, next) = (pin!(late), self.lock().number);
@@ -112,10 +118,12 @@ mod tests {
         let mut context = Context::from_waker(&waker);
         let mut poll = |gathered: Pin<&mut dyn Future<Output = ()>>| gathered.poll(&mut context).is_ready();
         assert!(poll(pin!(readers.gather(pending()))), "nobody reads");
+        assert!(!readers.any());
         let (first, second) = (readers.enter(), readers.enter());
         let mut gathered = pin!(readers.gather(pending()));
         assert!(!poll(gathered.as_mut()));
         let later = readers.enter();
+        assert!(readers.any());
         drop(first);
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         assert!(!poll(gathered.as_mut()));

@@ -80,6 +80,7 @@ async fn the_emptied_folder_of_a_lance_table_is_nobodys_for_a_day() {
         }
         let in_it = NewTable { identifier: made_up.clone(), ..new("u") };
         assert_eq!(kind(server.create_table(in_it.clone(), None).await), Kind::Unavailable);
+        assert_eq!(kind(server.stage_table(in_it.clone()).await), Kind::Unavailable);
         // A namespace whose own folder is in one that was emptied.
         server.declare_lance(lance("outer", Some("s3://b/lake/deep"))).await.unwrap();
         server.inner.files.write("s3://b/lake/deep/_versions/1.manifest", "x".into()).await.unwrap();
@@ -91,7 +92,8 @@ async fn the_emptied_folder_of_a_lance_table_is_nobodys_for_a_day() {
         }
         let deep = Identifier { namespace: vec!["deep".to_owned(), "data".to_owned()], name: "u".to_owned() };
         let made = NewTable { identifier: deep.clone(), ..new("u") };
-        assert_eq!(kind(server.create_table(made, None).await), Kind::Unavailable);
+        assert_eq!(kind(server.create_table(made.clone(), None).await), Kind::Unavailable);
+        assert_eq!(kind(server.stage_table(made).await), Kind::Unavailable);
         let declared = NewLanceTable { identifier: deep, ..lance("", None) };
         assert_eq!(kind(server.declare_lance(declared).await), Kind::Unavailable);
         let in_it_too = NewLanceTable { identifier: made_up, ..lance("", None) };
