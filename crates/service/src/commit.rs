@@ -43,7 +43,7 @@ use iceberg::{TableRequirement, TableUpdate};
 use crate::bodies::Loaded;
 use crate::cells::{Answer, Cell, Told};
 use crate::error::{Kind, ServiceError};
-use crate::keys::Idempotency;
+use crate::keys::{Idempotency, Operation};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
@@ -54,7 +54,7 @@ pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS, NotDone};
 use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
-pub(crate) use version::Next;
+pub(crate) use version::{Next, deletes_log};
 
 /// The most commits in one version of a table.
 pub(crate) const TOGETHER: usize = 64;
@@ -328,7 +328,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Some(draft) = draft else {
             // Nothing to write: each is refused, or was done before.
             for (member, verdict) in members.drain(..).zip(verdicts) {
-                member.answer(verdict.map(|_| Arc::clone(on)));
+                let told = match verdict {
+                    Ok(_) => self.there(name, on, member.request().key.as_ref()).await.map_err(NotDone::Failed),
+                    Err(not_done) => Err(not_done),
+                };
+                member.answer(told);
             }
             return Attempt::Done;
         };
@@ -387,6 +391,14 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         match request.key.is_some() && !mutant::is(Mutant::RefusalTrusted) {
             true => self.unless_done(name, &request.key, error).await,
             false => Err(error),
+        }
+    }
+
+    /// The answer to a commit of which all is in this version of the table already.
+    pub(crate) async fn there(&self, name: &Name, on: &Loaded<TableMetadata>, key: Option<&Idempotency>) -> Answer {
+        match self.note_done(key, &on.location).await? {
+            Operation::Done => Ok(Arc::clone(on)),
+            Operation::Before(noted) => self.done_before(name, &noted).await,
         }
     }
 

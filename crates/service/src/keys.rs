@@ -178,6 +178,19 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Some(noted))
     }
 
+    /// Notes under the key of a request that it is done, where what it asks for was there already, so that no commit of its own has noted
+    /// it. If another delivery was answered before, the request is answered by that.
+    pub(crate) async fn note_done(&self, key: Option<&Idempotency>, answer: &str) -> Result<Operation, ServiceError> {
+        match key {
+            None => Ok(Operation::Done),
+            Some(_) if mutant::is(Mutant::KeyForgotten) => Ok(Operation::Done),
+            Some(_) => {
+                let noted = self.commit_once(key, Vec::new(), answer).await;
+                noted.map_err(|failure| failure.told(|_| None))
+            }
+        }
+    }
+
     /// Commits actions, and the key with them; refusals are given to `refused`.
     pub(crate) async fn commit_once(
         &self,

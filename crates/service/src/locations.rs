@@ -8,6 +8,11 @@ use uuid::Uuid;
 use crate::Settings;
 use crate::error::{Kind, ServiceError};
 
+/// Whether two locations are one, as far as their spelling tells.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    unslashed(one.trim_end_matches('/')) == unslashed(other.trim_end_matches('/'))
+}
+
 /// Whether one of two folders is the other, or is in it.
 pub(crate) fn meet(one: &str, other: &str) -> bool {
     is_within(one, other) || is_within(other, one)
@@ -139,7 +144,7 @@ impl Settings {
 
     /// Refuses a table or view that would leave its location for `next`.
     pub(crate) fn check_move(&self, now: &str, next: &str) -> Result<(), ServiceError> {
-        if unslashed(now) == unslashed(next) {
+        if is_same(now, next) {
             return Ok(());
         }
         if self.own_folders {
@@ -229,8 +234,8 @@ pub(crate) fn metadata_folder(
     allowed: &str,
 ) -> Result<String, ServiceError> {
     match properties.get("write.metadata.path") {
-        Some(path) if !is_within(path, location) => checked(path, allowed),
-        Some(path) => checked(path, location.trim_end_matches('/')),
+        Some(path) if !is_within(path, location) => checked(path, allowed).and_then(with_room),
+        Some(path) => checked(path, location.trim_end_matches('/')).and_then(with_room),
         None => Ok(format!("{}/metadata", location.trim_end_matches('/'))),
     }
 }
@@ -335,5 +340,15 @@ mod tests {
             metadata_file("s3://b/t/metadata", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-")
         );
         assert!(metadata_file("s3://b/t/metadata", Some("odd"), uuid).contains("/00000-"));
+    }
+
+    #[test]
+    fn a_folder_for_metadata_has_room_for_its_files() {
+        let path = |length: usize| format!("s3://b/lake{}", format!("/{}", "m".repeat(99)).repeat(length / 100));
+        let folder = |path: String| {
+            metadata_folder("s3://b/lake/t", &[("write.metadata.path".to_owned(), path)].into(), "s3://b/lake")
+        };
+        assert_eq!(folder(path(900)).unwrap(), path(900));
+        assert!(folder(path(1000)).is_err());
     }
 }

@@ -285,7 +285,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let set = change.updates.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
         let changes: BTreeMap<_, _> = set.chain(changed.removed.iter().map(|key| (key.clone(), None))).collect();
-        if changes.is_empty() {
+        if changes.is_empty() && key.is_none() {
             return Ok(changed);
         }
         let kept = before.properties.iter().filter(|(key, _)| !changes.contains_key(*key));

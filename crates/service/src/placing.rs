@@ -26,7 +26,7 @@ use iceberg::spec::TableMetadata;
 use crate::bodies::Loaded;
 use crate::claims::{self, Claim};
 use crate::error::ServiceError;
-use crate::locations::{is_within, meet, unslashed};
+use crate::locations::{is_same, is_within, meet, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::tables::exists;
@@ -134,7 +134,7 @@ fn former(metadata: &TableMetadata) -> BTreeSet<String> {
 /// The updates of a commit, which note where the table was if they move it. A client cannot change that.
 pub(crate) fn with_former(now: &TableMetadata, updates: Vec<TableUpdate>) -> Vec<TableUpdate> {
     let moves = |update: &TableUpdate| match update {
-        TableUpdate::SetLocation { location } => unslashed(location) != unslashed(now.location()),
+        TableUpdate::SetLocation { location } => !is_same(location, now.location()),
         _ => false,
     };
     let mut all = former(now);
@@ -178,14 +178,13 @@ impl Past {
     pub(crate) fn of(metadata: &TableMetadata, warehouse: &str, allowed: &str) -> Result<Self, ServiceError> {
         let lists = metadata.snapshots().map(|snapshot| snapshot.manifest_list());
         let files = lists.chain(metadata.metadata_log().iter().map(|log| log.metadata_file.as_str()));
-        let is_other =
-            |folder: &String| is_within(folder, warehouse) && unslashed(folder) != unslashed(metadata.location());
+        let is_other = |folder: &String| is_within(folder, warehouse) && !is_same(folder, metadata.location());
         let mut past = Self { former: former(metadata).into_iter().filter(is_other).collect(), ..Self::default() };
+        check_places(past.former.len())?;
         for folder in files.map(|file| folder_of(file).to_owned()).filter(is_other) {
             past.lists.insert(folder);
             check_places(past.lists.len())?;
         }
-        check_places(past.folders().count())?;
         if let Some(outside) = past.folders().find(|folder| !is_within(folder, allowed)) {
             let words = format!("the metadata names files in {outside}, which is not in {allowed}: not allowed here");
             return Err(ServiceError::invalid(words));
@@ -213,7 +212,7 @@ impl Past {
 
     /// With what the entry of the same table knew.
     pub(crate) fn and_of(mut self, before: &Entry, location: &str) -> Self {
-        let is_other = |place: &&String| unslashed(place) != unslashed(location);
+        let is_other = |place: &&String| !is_same(place, location);
         self.former.extend(places(before).filter(is_other).cloned());
         self.lists.extend(noted_as(before, LISTS).filter(is_other).cloned());
         self
@@ -370,7 +369,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let meets = |place: &String| locations.iter().any(|location| meet(place, location));
         let holds = |place: &String| meets(place) || files.iter().any(|file| meet(place, file));
         let has_files = |_: &Name, entry: &Entry| {
-            let is_at = |pointer: &String| meets(pointer) || files.contains(&pointer.as_str());
+            let is_at = |pointer: &String| meets(pointer) || files.iter().any(|file| is_same(pointer, file));
             entry.kind != EntryKind::Namespace
                 && (places(entry).any(holds)
                     || entry.pointer.as_ref().is_some_and(is_at)
@@ -408,12 +407,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// Claims the folder to which a table or view moves; `None` if it stays. Reads every entry of the catalog.
     pub(crate) async fn moving(&self, name: &Name, now: &str, next: &str) -> Result<Option<Moving>, ServiceError> {
-        if unslashed(now) == unslashed(next) {
+        if is_same(now, next) {
             return Ok(None);
         }
         let at = self.head().await?;
         let entry = self.committer.catalog().entry(&at, name).await?;
-        let had = |entry: &Entry| places(entry).any(|place| unslashed(place) == unslashed(next));
+        let had = |entry: &Entry| places(entry).any(|place| is_same(place, next));
         if let Some(entry) = entry.filter(|entry| !had(entry)) {
             check_places(places(&entry).count())?;
             self.check_beside_namespace(next, name).await?;
@@ -437,7 +436,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         before: Option<(&str, &str)>,
         file: &str,
     ) -> Result<(), ServiceError> {
-        let was = |(at, file): (&str, &str)| unslashed(at) == unslashed(location) && !is_within(file, location);
+        let was = |(at, file): (&str, &str)| is_same(at, location) && !is_within(file, location);
         if is_within(file, location) || before.is_some_and(was) {
             return Ok(());
         }

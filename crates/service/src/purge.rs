@@ -28,7 +28,7 @@ use glidepath_table::{FileError, Files};
 use iceberg::spec::TableMetadata;
 
 use crate::error::{Kind, ServiceError};
-use crate::locations::{is_within, unslashed};
+use crate::locations::{is_same, is_within, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::{is_own, lacks_own, own_name};
 use crate::{Inner, Service, claims};
@@ -300,7 +300,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             Err(error) => return Err(error),
         };
         let files = self.named_by(&body.metadata, collects(&body.metadata)).await?;
-        for file in files.iter().filter(|file| is_within(file, location) && *file != pointer) {
+        for file in files.iter().filter(|file| is_within(file, location) && !is_same(file, pointer)) {
             match self.files.delete(file).await {
                 // Whoever wrote the metadata may name what is no file of this server.
                 Ok(()) | Err(FileError::Outside { .. }) => {}

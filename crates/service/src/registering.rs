@@ -14,9 +14,10 @@ use iceberg::spec::TableMetadata;
 use crate::bodies::Loaded;
 use crate::cells::Answer;
 use crate::claims::Claim;
-use crate::commit::LOSES_DEFAULTS;
+use crate::commit::{LOSES_DEFAULTS, deletes_log};
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
+use crate::locations::is_same;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{Folder, Past};
@@ -83,21 +84,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.table_body(pointer).await.map_or(true, |there| there.metadata.uuid() == metadata.uuid())
     }
 
-    /// Refuses an earlier metadata file of the table that has the name, if its log has it no more: a server may be about to delete it. A
-    /// file that leaves the log leaves it for ever, and the commit asserts that none has left it since.
+    /// Refuses an earlier metadata file of the table that has the name, if its log has it no more: a server may be about to delete it.
+    /// Where files are deleted that leave the log, also one whose own log has such a file: that would be in the log again.
+    /// So what has left the log stays out of it, and the commit asserts that nothing has left it since.
     async fn check_kept(&self, entry: &Entry, new: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(()) };
         let Ok(now) = self.inner.table_body(pointer).await else { return Ok(()) };
         let has = |of: &Loaded<TableMetadata>, file: &str| {
-            of.location == file || of.metadata.metadata_log().iter().any(|entry| entry.metadata_file == file)
+            is_same(&of.location, file)
+                || of.metadata.metadata_log().iter().any(|entry| is_same(&entry.metadata_file, file))
         };
         // One that another catalog wrote afterwards may not know of the table's own.
         let is_later = has(new, pointer) || new.metadata.last_updated_ms() > now.metadata.last_updated_ms();
-        if now.metadata.uuid() != new.metadata.uuid() || is_later || has(&now, &new.location) {
+        let deletes = |of: &Loaded<TableMetadata>| deletes_log(&of.metadata);
+        let log = || new.metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
+        let is_kept =
+            has(&now, &new.location) && (!deletes(&now) && !deletes(new) || log().all(|file| has(&now, file)));
+        if now.metadata.uuid() != new.metadata.uuid() || is_later || is_kept {
             return Ok(());
         }
-        let words = "the file is no newer than the metadata of the table that has the name, whose log has it no more, so it may be about to \
-                     be deleted: drop the table without a purge first, and register the file some minutes later";
+        let words = "the file is no newer than the metadata of the table that has the name, whose log has it, or a file of its own log, no \
+                     more, so that may be about to be deleted: drop the table without a purge first, and register the file some \
+                     minutes later";
         Err(ServiceError::invalid(words))
     }
 

@@ -203,7 +203,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         match self.inner.current(&name).await? {
             // By another delivery of this request. After a conflict the client would delete the table's files.
-            Some(there) if made(&commit.updates, &there.metadata) => Ok(there),
+            Some(there) if made(&commit.updates, &there.metadata) => {
+                self.inner.there(&name, &there, commit.key.as_ref()).await
+            }
             _ => {
                 let error = ServiceError::new(Kind::Conflict, "Requirement failed: table already exists");
                 Err(self.inner.unless_elsewhere(&name, &commit, error).await)

@@ -26,7 +26,7 @@ use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
-use crate::locations::meet;
+use crate::locations::{is_same, meet};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{self, Folder, table_entry};
@@ -61,7 +61,6 @@ struct Written<'a> {
     old: Option<Loaded<TableMetadata>>,
     fitting: Fitting,
     next: Next,
-    folder: Option<Folder>,
 }
 
 /// The folders that a commit gives to tables, claimed.
@@ -196,18 +195,19 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for plan in glidepath_env::together(crate::AT_ONCE, plans).await {
             match plan {
                 Ok(Some(plan)) => planned.push(plan),
-                Ok(None) => return self.done_as_a_whole(parts).await.map(|()| true),
+                Ok(None) => return self.done_as_a_whole(parts, key).await.map(|()| true),
                 Err(error) => return Err(error),
             }
         }
-        let written = self.write_all(parts, planned).await?;
+        // Before anything is written, because what is written for a creation stays.
         let mut claimed = Claimed::default();
-        let done = match self.claim_folders(&written, &mut claimed).await {
-            Ok(()) => self.commit_written(written, &mut claimed.actions, key, turns).await,
-            Err(error) => {
-                self.discard(&written, false).await;
-                Err(error)
-            }
+        let written = match self.claim_folders(parts, &planned, &mut claimed).await {
+            Ok(()) => self.write_all(parts, planned).await,
+            Err(error) => Err(error),
+        };
+        let done = match written {
+            Ok(written) => self.commit_written(written, &mut claimed.actions, key, turns).await,
+            Err(error) => Err(error),
         };
         for claim in claimed.claims {
             self.inner.settle_claim(Some(claim), &done).await;
@@ -216,11 +216,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// Claims the folders of tables that are created in ones which their client names, or that move.
-    async fn claim_folders(&self, written: &[Written<'_>], claimed: &mut Claimed) -> Result<(), ServiceError> {
+    async fn claim_folders(
+        &self,
+        parts: &[Part],
+        planned: &[Planned],
+        claimed: &mut Claimed,
+    ) -> Result<(), ServiceError> {
         let inner = &self.inner;
-        check_apart(written)?;
-        for Written { part, old, next, folder, .. } in written {
-            let location = next.body.metadata.location();
+        check_apart(planned)?;
+        for (part, Planned { old, draft, folder, .. }) in parts.iter().zip(planned) {
+            let location = draft.location();
             if let Some(old) = old
                 && let Some(moving) = inner.moving(&part.name, old.metadata.location(), location).await?
             {
@@ -273,7 +278,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         match self.inner.commit_once(key, actions, "").await {
             Ok(Operation::Before(_)) => {
-                self.discard(&written, true).await;
+                self.discard(&written).await;
                 Ok(true)
             }
             Ok(Operation::Done) => {
@@ -296,9 +301,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// Writes the files of all versions at once.
     async fn write_all<'a>(&self, parts: &'a [Part], planned: Vec<Planned>) -> Result<Vec<Written<'a>>, ServiceError> {
-        let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting, folder })| {
+        let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting, .. })| {
             let next = self.inner.write(old.as_ref(), draft).await?;
-            Ok::<_, ServiceError>(Written { part, old, fitting, next, folder })
+            Ok::<_, ServiceError>(Written { part, old, fitting, next })
         });
         let (mut written, mut failed) = (Vec::new(), None);
         for one in glidepath_env::together(crate::AT_ONCE, writes).await {
@@ -310,7 +315,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         match failed {
             None => Ok(written),
             Some(error) => {
-                self.discard(&written, false).await;
+                self.discard(&written).await;
                 Err(error)
             }
         }
@@ -327,14 +332,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         glidepath_env::together(crate::AT_ONCE, cleanings).await;
     }
 
-    /// `was_sent`: a commit named them. The file of a creation that was refused then may have been registered.
-    async fn discard(&self, written: &[Written<'_>], was_sent: bool) {
-        for one in written {
-            match one.old {
-                Some(_) => self.inner.discard_beside(&one.part.name, &one.next).await,
-                None if was_sent => {}
-                None => self.inner.discard(&one.next).await,
-            }
+    /// Removes the files of versions that are not committed, but not those of creations: somebody may have registered them.
+    async fn discard(&self, written: &[Written<'_>]) {
+        for one in written.iter().filter(|one| one.old.is_some()) {
+            self.inner.discard_beside(&one.part.name, &one.next).await;
         }
     }
 
@@ -362,7 +363,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 continue;
             };
             if is_there(commit, &now.metadata) {
-                return self.done_as_a_whole(parts).await;
+                return self.done_as_a_whole(parts, key).await;
             }
             if is_in_table(&now.metadata, commit) && !mutant::is(Mutant::LandedIsConflict) {
                 let words =
@@ -375,7 +376,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// A part of the commit is in its table. Then the other parts are in theirs, if it was this request that did it, and
     /// not one with a part of the same.
-    async fn done_as_a_whole(&self, parts: &[Part]) -> Result<(), ServiceError> {
+    async fn done_as_a_whole(&self, parts: &[Part], key: Option<&Idempotency>) -> Result<(), ServiceError> {
         for Part { identifier, name, request: commit } in parts {
             let now = self.inner.current(name).await?;
             let shown = now.is_some_and(|now| {
@@ -391,7 +392,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         }
         Counts::add(&self.inner.counts.replayed, 1);
-        Ok(())
+        self.inner.note_done(key, "").await.map(drop)
     }
 
     /// Whether it may be tried again.
@@ -419,7 +420,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             })),
         };
         if error.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
-            self.discard(written, true).await;
+            self.discard(written).await;
         }
         error.map_or(Ok(()), Err)
     }
@@ -461,10 +462,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 }
 
 /// Refuses a commit that gives one folder, or two of which one is in the other, to two tables.
-fn check_apart(written: &[Written<'_>]) -> Result<(), ServiceError> {
-    let location = |one: &Written<'_>| one.next.body.metadata.location().to_owned();
-    let is_new = |one: &Written<'_>| one.old.as_ref().is_none_or(|old| old.metadata.location() != location(one));
-    let given: Vec<_> = written.iter().filter(|one| is_new(one)).map(location).collect();
+fn check_apart(planned: &[Planned]) -> Result<(), ServiceError> {
+    let stays = |old: &Loaded<TableMetadata>, one: &Planned| is_same(old.metadata.location(), one.draft.location());
+    let is_new = |one: &&Planned| one.old.as_ref().is_none_or(|old| !stays(old, one));
+    let given: Vec<_> = planned.iter().filter(is_new).map(|one| one.draft.location()).collect();
     for (at, one) in given.iter().enumerate() {
         if let Some(other) = given[at + 1..].iter().find(|other| meet(one, other)) {
             let words = format!(

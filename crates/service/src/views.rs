@@ -16,6 +16,7 @@ use crate::bodies::{Body, Loaded};
 use crate::claims::Claim;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
+use crate::locations::is_same;
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, Moving};
@@ -159,7 +160,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// Tries once to commit the next metadata of a view, and these actions with it; `None` if another commit came first.
-    async fn replace_view(
+    pub(crate) async fn replace_view(
         &self,
         view: &Identifier,
         (current, metadata): (&Loaded<ViewMetadata>, ViewMetadata),
@@ -183,9 +184,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 if found.as_deref() == Some(&body.location) {
                     return Ok(Some(body));
                 }
-                // Not if it was dropped: its newest file may get another name.
-                let now = self.load_view(view).await;
-                if now.is_ok_and(|now| now.metadata.uuid() == body.metadata.uuid() && now.location != body.location) {
+                // Not if it was dropped: its newest file may get another name. Nor one in another folder, which may be another view's.
+                let moved = !is_same(current.metadata.location(), body.metadata.location());
+                let is_other = |now: Loaded<ViewMetadata>| {
+                    now.metadata.uuid() == body.metadata.uuid() && !is_same(&now.location, &body.location)
+                };
+                if !moved && self.load_view(view).await.is_ok_and(is_other) {
                     let _ = self.inner.files.delete(&body.location).await;
                 }
                 Ok(None)
@@ -194,7 +198,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    fn replaced(&self, current: &ViewMetadata, updates: Vec<ViewUpdate>) -> Result<ViewMetadata, ServiceError> {
+    pub(crate) fn replaced(
+        &self,
+        current: &ViewMetadata,
+        updates: Vec<ViewUpdate>,
+    ) -> Result<ViewMetadata, ServiceError> {
         let mut builder = current.clone().into_builder();
         for update in updates {
             builder = match update {

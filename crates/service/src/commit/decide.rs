@@ -60,6 +60,11 @@ impl Draft {
     pub(crate) fn first(metadata: TableMetadata) -> Self {
         Self { metadata, lists: Vec::new(), expired: Vec::new() }
     }
+
+    /// The location of the table.
+    pub(crate) fn location(&self) -> &str {
+        self.metadata.location()
+    }
 }
 
 /// How a commit fits.

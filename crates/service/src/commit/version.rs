@@ -13,14 +13,20 @@ use super::decide::Draft;
 use crate::Inner;
 use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
+use crate::locations::is_same;
 
 /// Whether a version of a table names a file of an attempt, which somebody has registered then.
 fn names_one(now: &Loaded<TableMetadata>, next: &Next) -> bool {
     let file = &next.body.location;
-    let has = |list: &str| next.lists.iter().any(|written| written == list);
-    now.location == *file
-        || now.metadata.metadata_log().iter().any(|entry| entry.metadata_file == *file)
+    let has = |list: &str| next.lists.iter().any(|written| is_same(written, list));
+    is_same(&now.location, file)
+        || now.metadata.metadata_log().iter().any(|entry| is_same(&entry.metadata_file, file))
         || now.metadata.snapshots().any(|snapshot| has(snapshot.manifest_list()))
+}
+
+/// Whether metadata files of a table that leave its log are deleted.
+pub(crate) fn deletes_log(metadata: &TableMetadata) -> bool {
+    metadata.properties().get("write.metadata.delete-after-commit.enabled").is_some_and(|asked| asked == "true")
 }
 
 /// A version that is written and not committed.
@@ -73,8 +79,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Removes metadata files that have left the table's log, if the table asks for it.
     pub(crate) async fn clean_log(&self, next: &Next) {
         let metadata = &next.body.metadata;
-        let asked = metadata.properties().get("write.metadata.delete-after-commit.enabled");
-        if asked.is_none_or(|value| value != "true") {
+        if !deletes_log(metadata) {
             return;
         }
         for file in &next.expired {

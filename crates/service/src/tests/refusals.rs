@@ -88,3 +88,48 @@ async fn a_request_that_may_be_sent_again_is_done_then() {
     let told = server.commit_table(&table("t"), set("a", key("l", "r"))).await.unwrap_err();
     assert!(told.kind == Kind::Conflict && told.message.len() == 2000, "{}", told.message.len());
 }
+
+/// A request of which all is there already is answered for good, too.
+#[tokio::test(start_paused = true)]
+async fn what_was_there_before_is_noted() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let (server, other) = (with(&world, &["t", "u"]).await, world.server().await);
+        // A namespace that lacks what is to be removed.
+        let removal = NamespaceChange { removals: vec!["p".to_owned()], updates: Default::default() };
+        let changed = server.change_namespace(&["n".to_owned()], &removal, key("space", "r").as_ref()).await.unwrap();
+        assert_eq!((changed.missing.len(), changed.removed.len()), (1, 0));
+        let added = [("p".to_owned(), "1".to_owned())].into();
+        let addition = NamespaceChange { removals: Vec::new(), updates: added };
+        server.change_namespace(&["n".to_owned()], &addition, None).await.unwrap();
+        let again = other.change_namespace(&["n".to_owned()], &removal, key("space", "r").as_ref()).await.unwrap();
+        assert_eq!((again.missing.len(), again.removed.len()), (1, 0));
+
+        // Commits that were done without the key.
+        let mut snapshots = Vec::new();
+        for name in ["t", "u"] {
+            let on = loaded(&server, name).await;
+            let list = format!("{}/metadata/snap-5.avro", on.metadata.location());
+            server.inner.files.write(&list, "l".into()).await.unwrap();
+            snapshots.push((table(name), append(&on.metadata, 5)));
+            server.commit_table(&table(name), append(&on.metadata, 5)).await.unwrap();
+        }
+        let one = TableCommit { key: key("commit", "r"), ..snapshots[0].1.clone() };
+        server.commit_table(&table("t"), one.clone()).await.unwrap();
+        let pair = Idempotency::new("pair", "r".to_owned()).unwrap();
+        server.commit_transaction(snapshots.clone(), Some(&pair)).await.unwrap();
+        let made = TableCommit { key: key("made", "r"), ..creation(9) };
+        for commit in [creation(9), made.clone()] {
+            server.commit_table(&table("m"), commit).await.unwrap();
+        }
+        for name in ["t", "u", "m"] {
+            other.drop_table(&table(name), false, None).await.unwrap();
+        }
+        for server in [&server, &other] {
+            server.commit_table(&table("t"), one.clone()).await.unwrap();
+            server.commit_transaction(snapshots.clone(), Some(&pair)).await.unwrap();
+            server.commit_table(&table("m"), made.clone()).await.unwrap();
+            assert_eq!(kind(server.load_table(&table("m")).await), Kind::NoTable, "it is not created again");
+        }
+    }
+}

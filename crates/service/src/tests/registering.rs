@@ -128,6 +128,54 @@ async fn what_an_attempt_wrote_stays_where_its_table_names_it() {
     }
 }
 
+/// On disk one file has two names.
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_wrote_stays_however_its_table_spells_it() {
+    let world = World::new().await;
+    let lake = "file:///lake";
+    let server = world.server_of(Warehouse::new(world.files.clone(), lake), Settings::of(lake)).await;
+    let space = Namespace { parts: vec!["n".to_owned()], properties: Default::default() };
+    server.create_namespace(&space, None).await.unwrap();
+    server.create_table(new("t"), None).await.unwrap();
+    let (on, name) = (loaded(&server, "t").await, table("t").catalog_name().unwrap());
+    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
+    let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
+    let lost = server.inner.write(Some(&on), draft).await.unwrap();
+    let file = lost.body.location.replace("file:///", "file:/");
+    for _ in 0..2 {
+        let over = Registration { overwrite: true, ..registration("t", &file) };
+        assert_eq!(server.register_table(over, None).await.unwrap().location, file);
+        server.inner.discard_beside(&name, &lost).await;
+        server.inner.files.read(&file).await.unwrap();
+        server.commit_table(&table("t"), set("b", None)).await.unwrap();
+        server.inner.discard_beside(&name, &lost).await;
+        server.inner.files.read(&file).await.unwrap();
+    }
+}
+
+/// Where files that leave the log are deleted, none comes back into it.
+#[tokio::test(start_paused = true)]
+async fn what_has_left_the_log_stays_out_of_it() {
+    for (deletes, allowed) in [("true", false), ("false", true)] {
+        let world = World::new().await;
+        let server = with(&world, &["t"]).await;
+        let mut files = Vec::new();
+        for _ in 0..6 {
+            let updates = [
+                ("write.metadata.previous-versions-max", "3"),
+                ("write.metadata.delete-after-commit.enabled", deletes),
+            ];
+            let updates = updates.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            let one = TableCommit { updates: vec![TableUpdate::SetProperties { updates }], ..set("a", None) };
+            world.pass(1000);
+            files.push(server.commit_table(&table("t"), one).await.unwrap().location.clone());
+        }
+        let over = |file: &str| Registration { overwrite: true, ..registration("t", file) };
+        let earlier = server.register_table(over(&files[4]), None).await;
+        assert_eq!(earlier.is_ok(), allowed, "{earlier:?}");
+    }
+}
+
 /// The newest metadata file in the folder of a dropped table may be that of an attempt which was lost.
 #[tokio::test(start_paused = true)]
 async fn what_an_attempt_wrote_stays_where_its_table_is_gone() {

@@ -320,3 +320,20 @@ async fn a_commit_over_tables_respects_their_lines() {
         assert_eq!(loaded(&server, one).await.metadata.properties()["several"], "1");
     }
 }
+
+/// What is written for a creation stays, because somebody may have registered it; and it would stay in another table's folder.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_where_a_folder_is_refused() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    server.create_table(NewTable { location: Some("s3://b/lake/other".to_owned()), ..new("o") }, None).await.unwrap();
+    let at = |uuid, location: &str| {
+        let mut commit = creation(uuid);
+        commit.updates.push(TableUpdate::SetLocation { location: location.to_owned() });
+        commit
+    };
+    let both = vec![(table("x"), at(1, "s3://b/lake/free")), (table("y"), at(2, "s3://b/lake/other"))];
+    assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Invalid);
+    let there = async |place: &str| server.inner.files.list(place, None, 10).await.unwrap().len();
+    assert_eq!([there("s3://b/lake/free").await, there("s3://b/lake/other").await], [0, 1]);
+}
