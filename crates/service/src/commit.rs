@@ -44,6 +44,7 @@ use crate::bodies::Loaded;
 use crate::cells::{Answer, Cell, Told};
 use crate::error::{Kind, ServiceError};
 use crate::keys::{Idempotency, Operation};
+use crate::locations::METADATA_PATH;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
@@ -221,7 +222,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         cell: &Cell,
         (members, mut begun): (Vec<Member>, Begun),
     ) {
-        // Where one moves the table, the folder is claimed for one.
+        // Where one moves the table, the folder is claimed for one; and if nothing can be written there, only that one fails.
         let apart = match members.len() > 1 && members.iter().any(|member| moves(member.request())) {
             true => members,
             false => self.commit_in_turn(table, name, cell, (members, &mut begun)).await,
@@ -443,8 +444,14 @@ pub(crate) enum Attempt {
     NoFolder(ServiceError),
 }
 
+/// Whether a commit gives the table or its metadata another folder, where nothing may be written.
 fn moves(commit: &TableCommit) -> bool {
-    commit.updates.iter().any(|update| matches!(update, TableUpdate::SetLocation { .. }))
+    commit.updates.iter().any(|update| match update {
+        TableUpdate::SetLocation { .. } => true,
+        TableUpdate::SetProperties { updates } => updates.contains_key(METADATA_PATH),
+        TableUpdate::RemoveProperties { removals } => removals.iter().any(|key| key == METADATA_PATH),
+        _ => false,
+    })
 }
 
 /// Takes out the members whose key an earlier one has. They are decided after it: what it did answers them.

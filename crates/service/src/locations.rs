@@ -34,6 +34,9 @@ const LONGEST_PATH: usize = 4095;
 /// What the names of files take, in the folder of a table: of metadata, and of data in a partition.
 const ROOM: usize = 100;
 
+/// The property that names the folder for the metadata files of a table or view.
+pub(crate) const METADATA_PATH: &str = "write.metadata.path";
+
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
 /// not a dropped table and its successor, so a purge of the first cannot touch the second.
 pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
@@ -233,7 +236,7 @@ pub(crate) fn metadata_folder(
     properties: &HashMap<String, String>,
     allowed: &str,
 ) -> Result<String, ServiceError> {
-    match properties.get("write.metadata.path") {
+    match properties.get(METADATA_PATH) {
         Some(path) if !is_within(path, location) => checked(path, allowed).and_then(with_room),
         Some(path) => checked(path, location.trim_end_matches('/')).and_then(with_room),
         None => Ok(format!("{}/metadata", location.trim_end_matches('/'))),

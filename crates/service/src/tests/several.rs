@@ -218,7 +218,7 @@ async fn those_of_two_servers_land_too() {
 /// How long a request to slow files takes.
 const REQUEST: Duration = Duration::from_millis(1);
 
-/// Files whose every request takes a while, so that others come in between.
+/// Files whose every request takes a while, so that others come in between; and `plain` cannot be a folder.
 struct Slow(Warehouse<MemoryStore>);
 
 impl Files for Slow {
@@ -229,7 +229,13 @@ impl Files for Slow {
 
     async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
         tokio::time::sleep(REQUEST).await;
-        self.0.write(location, bytes).await
+        match location.contains("/plain/") {
+            true => Err(FileError::Failed {
+                location: location.to_owned(),
+                cause: glidepath_env::Cause::words("no folder"),
+            }),
+            false => self.0.write(location, bytes).await,
+        }
     }
 
     async fn delete(&self, location: &str) -> Result<(), FileError> {
@@ -336,4 +342,20 @@ async fn nothing_is_written_where_a_folder_is_refused() {
     assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Invalid);
     let there = async |place: &str| server.inner.files.list(place, None, 10).await.unwrap().len();
     assert_eq!([there("s3://b/lake/free").await, there("s3://b/lake/other").await], [0, 1]);
+}
+
+/// A commit after which nothing can be written holds up no others.
+#[tokio::test(start_paused = true)]
+async fn metadata_goes_to_another_folder_in_a_commit_of_its_own() {
+    let world = World::new().await;
+    with(&world, &["t"]).await;
+    let server = world.server_on(Slow(Warehouse::new(world.files.clone(), "s3://b/lake"))).await;
+    let updates = HashMap::from([("write.metadata.path".to_owned(), "s3://b/lake/plain/meta".to_owned())]);
+    let mut wrong = set("a", None);
+    wrong.updates = vec![TableUpdate::SetProperties { updates }];
+    let commits = (0..8).map(|number| if number == 4 { wrong.clone() } else { set(&format!("p{number}"), None) });
+    let name = table("t");
+    let answers = glidepath_env::together(8, commits.map(|commit| server.commit_table(&name, commit))).await;
+    let failed: Vec<usize> = (0..8).filter(|number| answers[*number].is_err()).collect();
+    assert_eq!(failed, [4]);
 }
