@@ -10,12 +10,12 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::{Body, Loaded};
 use crate::commit::priority::Priority;
-use crate::commit::{NotDone, Request, TOGETHER};
+use crate::commit::{Fitting, NotDone, Request, TOGETHER};
 use crate::error::ServiceError;
 use crate::names::Identifier;
 
-/// What who commits tells the task that asked: the table afterwards.
-pub(crate) type Told = Result<Loaded<TableMetadata>, NotDone>;
+/// What who commits tells the task that asked: the table afterwards, and whether the commit was made, or all of it was there before.
+pub(crate) type Told = Result<(Loaded<TableMetadata>, Fitting), NotDone>;
 
 /// The answer to a commit: the table afterwards.
 pub(crate) type Answer = Result<Loaded<TableMetadata>, ServiceError>;

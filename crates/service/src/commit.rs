@@ -134,7 +134,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 Turn::Lead(seat) => self.lead(table, name, &cell, seat, &request).await,
                 Turn::Answer(Ok(told)) => {
                     let answer = match told {
-                        Ok(table) => Ok(table),
+                        Ok((table, Fitting::Before)) => self.there(name, &table, request.key.as_ref()).await,
+                        Ok((table, _)) => Ok(table),
                         Err(not_done) => self.unless_before(name, &request, not_done).await,
                     };
                     self.note_for_priority(&[(&*cell, &**request)], &answer);
@@ -329,11 +330,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Some(draft) = draft else {
             // Nothing to write: each is refused, or was done before.
             for (member, verdict) in members.drain(..).zip(verdicts) {
-                let told = match verdict {
-                    Ok(_) => self.there(name, on, member.request().key.as_ref()).await.map_err(NotDone::Failed),
-                    Err(not_done) => Err(not_done),
-                };
-                member.answer(told);
+                member.answer(verdict.map(|fitting| (Arc::clone(on), fitting)));
             }
             return Attempt::Done;
         };
@@ -375,7 +372,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             if let Ok(kind) = &verdict {
                 kind.count(&self.counts);
             }
-            member.answer(verdict.map(|_| Arc::clone(&current)));
+            member.answer(verdict.map(|fitting| (Arc::clone(&current), fitting)));
         }
         self.clean_log(&next).await;
         Attempt::Done

@@ -37,6 +37,9 @@ const ROOM: usize = 100;
 /// The property that names the folder for the metadata files of a table or view.
 pub(crate) const METADATA_PATH: &str = "write.metadata.path";
 
+/// What the name of a metadata file takes: a slash, five digits, a UUID and `.metadata.json`.
+const METADATA_FILE: usize = 57;
+
 /// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
 /// not a dropped table and its successor, so a purge of the first cannot touch the second.
 pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
@@ -218,7 +221,12 @@ fn too_long(location: &str, more: usize) -> Option<String> {
 
 /// A location of a new table or view, if the names of its files are not longer than what the store takes.
 pub(crate) fn with_room(location: String) -> Result<String, ServiceError> {
-    match too_long(&location, ROOM) {
+    with_room_for(ROOM)(location)
+}
+
+/// A location, if the names of files there may have so many bytes.
+fn with_room_for(bytes: usize) -> impl Fn(String) -> Result<String, ServiceError> {
+    move |location| match too_long(&location, bytes) {
         None => Ok(location),
         Some(why) => Err(ServiceError::invalid(format!("the location {location:?} is not allowed: {why}"))),
     }
@@ -237,8 +245,8 @@ pub(crate) fn metadata_folder(
     allowed: &str,
 ) -> Result<String, ServiceError> {
     match properties.get(METADATA_PATH) {
-        Some(path) if !is_within(path, location) => checked(path, allowed).and_then(with_room),
-        Some(path) => checked(path, location.trim_end_matches('/')).and_then(with_room),
+        Some(path) if !is_within(path, location) => checked(path, allowed).and_then(with_room_for(METADATA_FILE)),
+        Some(path) => checked(path, location.trim_end_matches('/')).and_then(with_room_for(METADATA_FILE)),
         None => Ok(format!("{}/metadata", location.trim_end_matches('/'))),
     }
 }
@@ -335,6 +343,7 @@ mod tests {
     #[test]
     fn metadata_files_are_numbered() {
         let uuid = Uuid::from_u128(1);
+        assert_eq!(metadata_file("", None, uuid).len(), METADATA_FILE);
         let folder = metadata_folder("s3://b/t/", &HashMap::new(), "s3://b").unwrap();
         let first = metadata_file(&folder, None, uuid);
         assert_eq!(first, format!("s3://b/t/metadata/00000-{uuid}.metadata.json"));

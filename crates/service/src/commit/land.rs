@@ -56,7 +56,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         actions.extend(placing::lists_left(name, on, &pointer));
         actions.extend(also);
         for (request, verdict) in requests.iter().zip(verdicts) {
-            if let (Some(key), Ok(_)) = (&request.key, verdict)
+            // What was there before is noted by the task that asked.
+            if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)
                 && !mutant::is(Mutant::KeyForgotten)
             {
                 match key.action(self.env.unix_ms(), &pointer) {
