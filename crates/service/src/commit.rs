@@ -123,7 +123,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
         let arrival = cell.queue.arrive();
         let mut request = Request::of(commit);
-        // Where nobody leads but some read, it is not the next either: if it led, they would be committed without it.
+        // Where nobody leads but others read, it is not the next either: if it led, it would be committed alone, and they after it.
         if !cell.queue.is_free() || cell.readers.any() {
             self.read_meanwhile((&cell, &cell.readers), &mut request).await;
         }
