@@ -342,6 +342,10 @@ async fn nothing_is_written_where_a_folder_is_refused() {
     assert_eq!(kind(server.commit_transaction(both, None).await), Kind::Invalid);
     let there = async |place: &str| server.inner.files.list(place, None, 10).await.unwrap().len();
     assert_eq!([there("s3://b/lake/free").await, there("s3://b/lake/other").await], [0, 1]);
+    // Nor for a moment: a write there would be answered otherwise.
+    let slow = world.server_on(Slow(Warehouse::new(world.files.clone(), "s3://b/lake"))).await;
+    let both = vec![(table("x"), at(1, "s3://b/lake/plain/x")), (table("y"), at(2, "s3://b/lake/other"))];
+    assert_eq!(kind(slow.commit_transaction(both, None).await), Kind::Invalid);
 }
 
 /// A commit after which nothing can be written holds up no others.
