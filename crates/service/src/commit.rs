@@ -223,8 +223,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         cell: &Cell,
         (members, mut begun): (Vec<Member>, Begun),
     ) {
-        // Where one moves the table, the folder is claimed for one; and if nothing can be written there, only that one fails.
-        let apart = match members.len() > 1 && members.iter().any(|member| moves(member.request())) {
+        // Where one gives another folder, the folder is claimed for one; and if no file can be written there, only that one fails.
+        let apart = match members.len() > 1 && members.iter().any(|member| changes_folder(member.request())) {
             true => members,
             false => self.commit_in_turn(table, name, cell, (members, &mut begun)).await,
         };
@@ -441,8 +441,8 @@ pub(crate) enum Attempt {
     NoFolder(ServiceError),
 }
 
-/// Whether a commit gives the table or its metadata another folder, where nothing may be written.
-fn moves(commit: &TableCommit) -> bool {
+/// Whether a commit gives the table or its metadata another folder: perhaps one in which no file can be written.
+fn changes_folder(commit: &TableCommit) -> bool {
     commit.updates.iter().any(|update| match update {
         TableUpdate::SetLocation { .. } => true,
         TableUpdate::SetProperties { updates } => updates.contains_key(METADATA_PATH),
