@@ -28,7 +28,7 @@ use crate::locations::meet;
 use crate::mutant::{self, Mutant};
 use crate::names::{is_own, lacks_own, own_name};
 use crate::purge::{self, digest};
-use crate::{Inner, Service};
+use crate::{Inner, Service, leaving};
 
 /// The namespace of claims, in that of the service.
 pub(crate) const FOLDER: &str = "claims";
@@ -81,7 +81,7 @@ fn name(location: &str) -> Result<Name, ServiceError> {
 }
 
 /// Removes a claim, if it is this one.
-fn removed(name: &Name, mark: Option<String>) -> [Action; 2] {
+pub(crate) fn removed(name: &Name, mark: Option<String>) -> [Action; 2] {
     let same = Action::Assert { name: name.clone(), holds: Assertion::Pointer(mark) };
     [same, Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None }]
 }
@@ -99,7 +99,7 @@ pub(crate) fn timed_again(name: Name, now_ms: u64) -> Action {
 }
 
 /// When an entry was made, in milliseconds since 1970.
-fn written(entry: &Entry) -> u64 {
+pub(crate) fn written(entry: &Entry) -> u64 {
     entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0)
 }
 
@@ -237,10 +237,10 @@ fn is_young(claim: &Entry, now_ms: u64) -> bool {
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// Removes claims that were left behind, and old marks of purges.
+    /// Removes claims that were left behind, old marks of purges, and old last files of tables.
     pub(crate) async fn clean_claims(&self) -> Result<(), ServiceError> {
         self.clean(FOLDER, LIFETIME_MS).await?;
-        for marks in purge::MARKS {
+        for marks in purge::MARKS.into_iter().chain([leaving::FOLDER]) {
             self.clean(marks, purge::MARKED_MS).await?;
         }
         Ok(())

@@ -55,7 +55,7 @@ pub(crate) use decide::{Decided, Draft, Fitting, LOSES_DEFAULTS, NotDone};
 use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
-pub(crate) use version::{Next, deletes_log};
+pub(crate) use version::{Lost, Next, deletes_log};
 
 /// The most commits in one version of a table.
 pub(crate) const TOGETHER: usize = 64;
@@ -229,12 +229,15 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             false => self.commit_in_turn(table, name, cell, (members, &mut begun)).await,
         };
         self.withdraw(begun.turn).await;
+        let mut lost = begun.lost;
         for member in apart {
-            let mut begun = Begun::at(name);
+            let mut begun = Begun { lost, ..Begun::at(name) };
             let none = self.commit_in_turn(table, name, cell, (vec![member], &mut begun)).await;
             debug_assert!(none.is_empty(), "one is not split");
             self.withdraw(begun.turn).await;
+            lost = begun.lost;
         }
+        self.discard(lost).await;
     }
 
     /// Steps 2 to 8. Returns those that must be tried one by one.
@@ -243,7 +246,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         table: &Identifier,
         name: &Name,
         cell: &Cell,
-        (mut members, Begun { base, turn }): (Vec<Member>, &mut Begun),
+        (mut members, Begun { base, turn, lost }): (Vec<Member>, &mut Begun),
     ) -> Vec<Member> {
         let none = Vec::new;
         turn.set_free(members.iter().any(|member| overwrites(member.request())));
@@ -269,7 +272,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 }
             }
             let Some(on) = base.take() else { return none() };
-            match self.attempt((name, cell), (&on, fresh), turn, &mut members).await {
+            match self.attempt((name, cell), (&on, fresh), (turn, lost), &mut members).await {
                 Attempt::Done => return none(),
                 // Step 3.
                 Attempt::Stale => cell.learn(None),
@@ -315,7 +318,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         &self,
         (name, cell): (&Name, &Cell),
         (on, fresh): (&Loaded<TableMetadata>, bool),
-        turn: &mut Turns,
+        (turn, lost): (&mut Turns, &mut Lost),
         members: &mut Vec<Member>,
     ) -> Attempt {
         if let Err(error) = committable(on) {
@@ -351,11 +354,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 for member in members.iter_mut() {
                     member.sent = false;
                 }
-                self.discard_beside(name, &next).await;
+                lost.add(name, on, next);
                 return attempt;
             }
             Settled::Replayed(at) => {
-                self.discard_beside(name, &next).await;
+                lost.add(name, on, next);
                 // Its request was done by an earlier delivery, or the key was another request's.
                 let cleaned = ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again");
                 members.remove(at).answer(Err(NotDone::Refused(cleaned)));

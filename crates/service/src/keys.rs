@@ -13,7 +13,7 @@ use glidepath_table::Files;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
 use crate::names::{RESERVED, lacks_own, own_name};
-use crate::{Counts, Inner, Service, claims, purge};
+use crate::{Counts, Inner, Service, claims, leaving, purge};
 
 /// How long a key is kept at least, in milliseconds.
 pub const LIFETIME_MS: u64 = 30 * 60 * 1000;
@@ -120,7 +120,7 @@ impl Idempotency {
 
 /// The namespaces of the service, from the outer to the inner.
 fn own_namespaces() -> impl Iterator<Item = Vec<&'static str>> {
-    let folders = [KEYS, purge::FOLDER, claims::FOLDER].into_iter().chain(purge::MARKS);
+    let folders = [KEYS, purge::FOLDER, claims::FOLDER, leaving::FOLDER].into_iter().chain(purge::MARKS);
     std::iter::once(vec![RESERVED]).chain(folders.map(|folder| vec![RESERVED, folder]))
 }
 

@@ -17,6 +17,7 @@ mod error;
 mod gunzip;
 mod keys;
 mod lance;
+mod leaving;
 mod locations;
 pub mod mutant;
 mod names;

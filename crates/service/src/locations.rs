@@ -238,6 +238,16 @@ pub(crate) fn metadata_file(folder: &str, earlier: Option<&str>, uuid: Uuid) -> 
     format!("{}/{next:05}-{uuid}.metadata.json", folder.trim_end_matches('/'))
 }
 
+/// Whether a file has a name as [`metadata_file`] gives, or as Iceberg's clients give to one that they pack.
+pub(crate) fn is_metadata_file(file: &str) -> bool {
+    let name = file.rsplit('/').next().and_then(|name| name.strip_suffix(".metadata.json"));
+    let name = name.map(|name| name.strip_suffix(".gz").unwrap_or(name));
+    let parts = name.and_then(|name| name.split_once('-'));
+    parts.is_some_and(|(version, uuid)| {
+        version.bytes().all(|digit| digit.is_ascii_digit()) && uuid.len() == 36 && Uuid::try_parse(uuid).is_ok()
+    })
+}
+
 /// The folder for the metadata of a table or view: in its own, unless a property names another one in the warehouse.
 pub(crate) fn metadata_folder(
     location: &str,
@@ -347,6 +357,10 @@ mod tests {
         let folder = metadata_folder("s3://b/t/", &HashMap::new(), "s3://b").unwrap();
         let first = metadata_file(&folder, None, uuid);
         assert_eq!(first, format!("s3://b/t/metadata/00000-{uuid}.metadata.json"));
+        assert!(is_metadata_file(&first));
+        for other in ["v1.metadata.json", "00001-edited.metadata.json", "a-{uuid}.metadata.json", "1-{uuid}.json"] {
+            assert!(!is_metadata_file(&format!("s3://b/t/{}", other.replace("{uuid}", &uuid.to_string()))), "{other}");
+        }
         assert!(metadata_file("s3://b/t/metadata", Some(&first), uuid).contains("/00001-"));
         assert!(
             metadata_file("s3://b/t/metadata", Some("s3://b/t/metadata/v7.metadata.json"), uuid).contains("/00008-")

@@ -30,7 +30,7 @@ use crate::locations::{is_same, is_within, meet, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::tables::exists;
-use crate::{Inner, Service, lance, locations, purge};
+use crate::{Inner, Service, lance, leaving, locations, purge};
 
 /// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a look at
 /// the whole catalog.
@@ -83,9 +83,9 @@ impl Folder {
     }
 }
 
-/// The answer to a request that is refused because of the folder.
+/// The answer to a request that is refused because of the folder, or the file.
 pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
-    purge::told(refusal).or_else(|| claims::told(refusal))
+    purge::told(refusal).or_else(|| claims::told(refusal)).or_else(|| leaving::told(refusal))
 }
 
 fn noted_as<'a>(entry: &'a Entry, prefix: &'static str) -> impl Iterator<Item = &'a String> {
@@ -126,7 +126,7 @@ pub(crate) fn table_entry(location: &str, pointer: &str) -> Entry {
 }
 
 /// The former locations of a table.
-fn former(metadata: &TableMetadata) -> BTreeSet<String> {
+pub(crate) fn former(metadata: &TableMetadata) -> BTreeSet<String> {
     let noted = metadata.properties().get(FORMER).and_then(|noted| serde_json::from_str(noted).ok());
     noted.unwrap_or_default()
 }
@@ -220,7 +220,7 @@ impl Past {
 }
 
 /// The folder of a file; without the last part if that is usual, so that it is the table's.
-fn folder_of(file: &str) -> &str {
+pub(crate) fn folder_of(file: &str) -> &str {
     let folder = file.rsplit_once('/').map(|(folder, _)| folder).unwrap_or_default();
     folder.strip_suffix("/metadata").unwrap_or(folder)
 }

@@ -2,8 +2,9 @@
 //!
 //! The location of the files is [claimed](crate::claims). Then the server looks whether the files are there, and whether another
 //! table has files in any folder in which the metadata names some: two tables with the same files would delete what the other one
-//! needs. The commit asserts, besides the claim, that no purge has ended in the location for a day: a write of a metadata file that
-//! the store does late, after the file was deleted, brings it back, and the files that it names are gone.
+//! needs; and whether a server may be about to delete the metadata file ([`leaving`](crate::leaving)). The commit asserts, besides
+//! the claim, that no purge has ended in the location for a day: a write of a metadata file that the store does late, after the file
+//! was deleted, brings it back, and the files that it names are gone.
 
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind};
@@ -14,10 +15,9 @@ use iceberg::spec::TableMetadata;
 use crate::bodies::Loaded;
 use crate::cells::Answer;
 use crate::claims::Claim;
-use crate::commit::{LOSES_DEFAULTS, deletes_log};
+use crate::commit::LOSES_DEFAULTS;
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
-use crate::locations::is_same;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{Folder, Past};
@@ -84,31 +84,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.table_body(pointer).await.map_or(true, |there| there.metadata.uuid() == metadata.uuid())
     }
 
-    /// Refuses an earlier metadata file of the table that has the name, if its log has it no more: a server may be about to delete it.
-    /// Where files are deleted that leave the log, also one whose own log has such a file: that would be in the log again.
-    /// So what has left the log stays out of it, and the commit asserts that nothing has left it since.
-    async fn check_kept(&self, entry: &Entry, new: &Loaded<TableMetadata>) -> Result<(), ServiceError> {
-        let Some(pointer) = &entry.pointer else { return Ok(()) };
-        let Ok(now) = self.inner.table_body(pointer).await else { return Ok(()) };
-        let has = |of: &Loaded<TableMetadata>, file: &str| {
-            is_same(&of.location, file)
-                || of.metadata.metadata_log().iter().any(|entry| is_same(&entry.metadata_file, file))
-        };
-        // One that another catalog wrote afterwards may not know of the table's own.
-        let is_later = has(new, pointer) || new.metadata.last_updated_ms() > now.metadata.last_updated_ms();
-        let deletes = |of: &Loaded<TableMetadata>| deletes_log(&of.metadata);
-        let log = || new.metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
-        let is_kept =
-            has(&now, &new.location) && (!deletes(&now) && !deletes(new) || log().all(|file| has(&now, file)));
-        if now.metadata.uuid() != new.metadata.uuid() || is_later || is_kept {
-            return Ok(());
-        }
-        let words = "the file is no newer than the metadata of the table that has the name, whose log has it, or a file of its own log, no \
-                     more, so that may be about to be deleted: drop the table without a purge first, and register the file some \
-                     minutes later";
-        Err(ServiceError::invalid(words))
-    }
-
     /// Registers a metadata file, whose location is known and claimed.
     async fn register_claimed(
         &self,
@@ -145,12 +120,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                          names; drop that table first, without a purge";
             return Err(ServiceError::invalid(words));
         }
-        let mut actions = Vec::new();
+        let mut actions = vec![self.inner.check_not_leaving(replaced.as_ref(), &body).await?];
         if let Some(entry) = replaced {
-            self.check_kept(&entry, &body).await?;
             if self.may_be_of(&entry, &body.metadata).await {
                 past = past.and_of(&entry, location);
             }
+            actions.extend(self.inner.leaves(&name, &entry).await?);
             let same = Assertion::Pointer(entry.pointer);
             actions.push(Action::Assert { name: name.clone(), holds: same });
             actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });

@@ -22,7 +22,7 @@ use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, table_entry};
 use crate::reading::{is_iceberg, no_table};
-use crate::{Counts, Service, purge};
+use crate::{Counts, Service, leaving, purge};
 
 /// A table to create.
 #[derive(Clone, Debug)]
@@ -365,13 +365,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Ok(());
             }
             let entry = self.entry(&at, &name).await?.filter(is_iceberg).ok_or_else(|| no_table(table))?;
-            match self.inner.commit_once(key, self.dropping(&name, &entry, purge)?, "").await {
+            match self.inner.commit_once(key, self.dropping(&name, &entry, purge).await?, "").await {
                 Ok(_) => return Ok(()),
                 // A commit came first: drop, and purge, what is there now.
-                Err(CommitFailure::Refused(Refusal::PointerMoved { .. }))
-                    if attempts < self.inner.settings.attempts => {}
+                Err(CommitFailure::Refused(refusal))
+                    if attempts < self.inner.settings.attempts
+                        && (matches!(refusal, Refusal::PointerMoved { .. }) || leaving::told(&refusal).is_some()) => {}
                 Err(failure) => {
                     return Err(failure.told(|refusal| match refusal {
+                        _ if leaving::told(refusal).is_some() => leaving::told(refusal),
                         Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(table)),
                         Refusal::Exists(_) => purge::told(refusal),
                         Refusal::PointerMoved { .. } => {
@@ -385,14 +387,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    fn dropping(&self, name: &Name, entry: &Entry, purge: bool) -> Result<Vec<Action>, ServiceError> {
-        let drop = Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None };
-        let (Some(pointer), Some(location), true) = (&entry.pointer, &entry.location, purge) else {
-            return Ok(vec![drop]);
-        };
-        let holds = Assertion::Pointer(Some(pointer.clone()));
-        let note = purge::noted(location, pointer, self.inner.env.unix_ms())?;
-        Ok(vec![Action::Assert { name: name.clone(), holds }, drop, note])
+    async fn dropping(&self, name: &Name, entry: &Entry, purge: bool) -> Result<Vec<Action>, ServiceError> {
+        let mut actions = self.inner.leaves(name, entry).await?;
+        if let (Some(pointer), Some(location), true) = (&entry.pointer, &entry.location, purge) {
+            let holds = Assertion::Pointer(Some(pointer.clone()));
+            actions.push(Action::Assert { name: name.clone(), holds });
+            actions.push(purge::noted(location, pointer, self.inner.env.unix_ms())?);
+        }
+        actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
+        Ok(actions)
     }
 }
 

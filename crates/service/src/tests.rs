@@ -407,6 +407,7 @@ async fn the_servers_own_namespaces_may_be_missing() {
         &[RESERVED, "claims"],
         &[RESERVED, "purged"],
         &[RESERVED, "emptied"],
+        &[RESERVED, "dropped"],
         &[RESERVED],
     ] {
         let name = glidepath_model::Name::of_parts(parts.iter().copied()).unwrap();

@@ -3,6 +3,7 @@
 //! Each part is decided as a commit to its table is, so appends that ask for it are rebased. Meanwhile nothing else of this
 //! server commits to these tables (`lead.rs`).
 
+mod folders;
 mod lead;
 
 use std::collections::BTreeMap;
@@ -20,13 +21,11 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
 use crate::cells::Cell;
-use crate::claims::Claim;
 use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
 use crate::commit::priority::overwrites;
-use crate::commit::{Decided, Draft, Fitting, Next, Request, TableCommit};
+use crate::commit::{Decided, Draft, Fitting, Lost, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
-use crate::locations::{is_same, meet};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{self, Folder, table_entry};
@@ -34,6 +33,7 @@ use crate::reading::no_table;
 use crate::tables::{created_told, exists, made};
 use crate::{ConflictOn, Counts, Service, purge, sound};
 
+use folders::Claimed;
 use lead::{Lead, Places};
 
 /// The most tables in one commit.
@@ -63,12 +63,11 @@ struct Written<'a> {
     next: Next,
 }
 
-/// The folders that a commit gives to tables, claimed.
-#[derive(Default)]
-struct Claimed {
-    claims: Vec<Claim>,
-    /// What the commit does for that.
-    actions: Vec<Action>,
+/// Where a commit stands between its tries.
+struct Course {
+    led: Vec<Lead>,
+    turns: Turns,
+    lost: Lost,
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
@@ -122,16 +121,17 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             of.iter().zip(&parts).filter_map(|(cell, part)| Some((&**cell, self.inner.hold(cell, &part.request)?)));
         self.inner.wait_out(holds.collect::<Vec<_>>()).await;
         let places = lead::places(of.iter());
-        let mut led = places.at_once().unwrap_or_default();
+        let led = places.at_once().unwrap_or_default();
         if led.is_empty() {
             self.read_meanwhile(&of, &mut parts).await;
         }
         let cells: Vec<_> = of.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
-        let mut turns = Turns::at(lines);
-        let mut answer = self.commit_parts((&parts, &places), key, &mut led, &mut turns).await;
-        self.inner.withdraw(turns).await;
-        lead::hand_over(&mut led);
+        let mut course = Course { led, turns: Turns::at(lines), lost: Lost::default() };
+        let mut answer = self.commit_parts((&parts, &places), key, &mut course).await;
+        self.inner.withdraw(course.turns).await;
+        lead::hand_over(&mut course.led);
+        self.inner.discard(course.lost).await;
         // When nobody waits for it any more.
         if let Err(error) = answer {
             answer = self.unless_done(&parts, key, error).await;
@@ -154,19 +154,18 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         &self,
         (parts, places): (&[Part], &Places),
         key: Option<&Idempotency>,
-        led: &mut Vec<Lead>,
-        turns: &mut Turns,
+        course: &mut Course,
     ) -> Result<(), ServiceError> {
         for attempt in 0..self.inner.settings.attempts.max(1) {
-            if led.is_empty() {
-                *led = self.inner.lead_all(places).await?;
+            if course.led.is_empty() {
+                course.led = self.inner.lead_all(places).await?;
             }
-            if self.attempt_all(parts, key, turns).await? {
+            if self.attempt_all(parts, key, course).await? {
                 return Ok(());
             }
             // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on meanwhile.
-            if !turns.have_place() {
-                lead::hand_over(led);
+            if !course.turns.have_place() {
+                lead::hand_over(&mut course.led);
                 let wait = Span::from_millis(5 << attempt.min(6));
                 self.inner.env.sleep_until(self.inner.env.now() + wait).await;
             }
@@ -180,16 +179,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         &self,
         parts: &[Part],
         key: Option<&Idempotency>,
-        turns: &mut Turns,
+        course: &mut Course,
     ) -> Result<bool, ServiceError> {
         let at = self.head().await?;
         if self.inner.replayed(&at, key).await?.is_some() {
             return Ok(true);
         }
-        let tables = match self.inner.in_turn(turns).await {
-            Ok(tables) => tables,
-            Err(error) => return Err(error),
-        };
+        let tables = self.inner.in_turn(&mut course.turns).await?;
         let plans = parts.iter().zip(tables).map(|(part, table)| self.plan(part, table));
         let mut planned = Vec::new();
         for plan in glidepath_env::together(crate::AT_ONCE, plans).await {
@@ -201,12 +197,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         // Before anything is written, because what is written for a creation stays.
         let mut claimed = Claimed::default();
-        let written = match self.claim_folders(parts, &planned, &mut claimed).await {
-            Ok(()) => self.write_all(parts, planned).await,
+        let written = match self.inner.claim_folders(parts, &planned, &mut claimed).await {
+            Ok(()) => self.write_all(parts, planned, &mut course.lost).await,
             Err(error) => Err(error),
         };
         let done = match written {
-            Ok(written) => self.commit_written(written, &mut claimed.actions, key, turns).await,
+            Ok(written) => self.commit_written(written, &mut claimed.actions, key, course).await,
             Err(error) => Err(error),
         };
         for claim in claimed.claims {
@@ -215,42 +211,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         done
     }
 
-    /// Claims the folders of tables that are created in ones which their client names, or that move.
-    async fn claim_folders(
-        &self,
-        parts: &[Part],
-        planned: &[Planned],
-        claimed: &mut Claimed,
-    ) -> Result<(), ServiceError> {
-        let inner = &self.inner;
-        check_apart(planned)?;
-        for (part, Planned { old, draft, folder, .. }) in parts.iter().zip(planned) {
-            let location = draft.location();
-            if let Some(old) = old
-                && let Some(moving) = inner.moving(&part.name, old.metadata.location(), location).await?
-            {
-                claimed.claims.push(moving.claim);
-                claimed.actions.extend(moving.actions);
-            }
-            if let Some(folder) = folder {
-                let claim = inner.claim_unused(folder, &part.name).await.map_err(|error| match error.kind {
-                    Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
-                    _ => error,
-                })?;
-                claimed.actions.extend(inner.conditions(folder, claim.as_ref()).await?);
-                claimed.claims.extend(claim);
-            }
-        }
-        Ok(())
-    }
-
     /// Commits what is written, and `also`; `false` if another commit came first.
     async fn commit_written(
         &self,
         written: Vec<Written<'_>>,
         also: &mut Vec<Action>,
         key: Option<&Idempotency>,
-        turns: &mut Turns,
+        Course { turns, lost, .. }: &mut Course,
     ) -> Result<bool, ServiceError> {
         let mut actions = Vec::new();
         for (Written { part, old, next, .. }, turn) in written.iter().zip(turns.actions()) {
@@ -278,7 +245,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         match self.inner.commit_once(key, actions, "").await {
             Ok(Operation::Before(_)) => {
-                self.discard(&written).await;
+                lose(lost, written);
                 Ok(true)
             }
             Ok(Operation::Done) => {
@@ -289,7 +256,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Err(failure) => {
                 let moved = matches!(&failure, CommitFailure::Refused(refusal @ Refusal::PointerMoved { .. })
                     if placing::told(refusal).is_none());
-                self.not_committed(failure, &written).await?;
+                let told = self.not_committed(failure, &written);
+                if told.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
+                    lose(lost, written);
+                }
+                if let Some(error) = told {
+                    return Err(error);
+                }
                 if moved {
                     Counts::add(&self.inner.counts.overtaken, 1);
                     self.inner.lost(turns).await;
@@ -300,7 +273,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// Writes the files of all versions at once.
-    async fn write_all<'a>(&self, parts: &'a [Part], planned: Vec<Planned>) -> Result<Vec<Written<'a>>, ServiceError> {
+    async fn write_all<'a>(
+        &self,
+        parts: &'a [Part],
+        planned: Vec<Planned>,
+        lost: &mut Lost,
+    ) -> Result<Vec<Written<'a>>, ServiceError> {
         let writes = parts.iter().zip(planned).map(async |(part, Planned { old, draft, fitting, .. })| {
             let next = self.inner.write(old.as_ref(), draft).await?;
             Ok::<_, ServiceError>(Written { part, old, fitting, next })
@@ -315,7 +293,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         match failed {
             None => Ok(written),
             Some(error) => {
-                self.discard(&written).await;
+                lose(lost, written);
                 Err(error)
             }
         }
@@ -330,13 +308,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
         let cleanings = written.iter().map(|one| self.inner.clean_log(&one.next));
         glidepath_env::together(crate::AT_ONCE, cleanings).await;
-    }
-
-    /// Removes the files of versions that are not committed, but not those of creations: somebody may have registered them.
-    async fn discard(&self, written: &[Written<'_>]) {
-        for one in written.iter().filter(|one| one.old.is_some()) {
-            self.inner.discard_beside(&one.part.name, &one.next).await;
-        }
     }
 
     /// This error, unless another delivery of the request came first and may be the reason.
@@ -395,9 +366,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.note_done(key, "").await.map(drop)
     }
 
-    /// Whether it may be tried again.
-    async fn not_committed(&self, failure: CommitFailure, written: &[Written<'_>]) -> Result<(), ServiceError> {
-        let error = match failure {
+    /// The answer to a commit that failed; none if it may be tried again.
+    fn not_committed(&self, failure: CommitFailure, written: &[Written<'_>]) -> Option<ServiceError> {
+        match failure {
             CommitFailure::Refused(refusal) if placing::told(&refusal).is_some() => placing::told(&refusal),
             // Or servers wait for their turn there that were not known of.
             CommitFailure::Refused(Refusal::PointerMoved { name, .. } | Refusal::PropertyChanged { name, .. }) => {
@@ -418,11 +389,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     refusal => created_told(refusal, identifier),
                 }
             })),
-        };
-        if error.as_ref().is_none_or(|error| error.kind.proof() == Proof::NotDone) {
-            self.discard(written).await;
         }
-        error.map_or(Ok(()), Err)
     }
 
     fn counted(&self, error: ServiceError) -> ServiceError {
@@ -461,20 +428,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 }
 
-/// Refuses a commit that gives one folder, or two of which one is in the other, to two tables.
-fn check_apart(planned: &[Planned]) -> Result<(), ServiceError> {
-    let stays = |old: &Loaded<TableMetadata>, one: &Planned| is_same(old.metadata.location(), one.draft.location());
-    let is_new = |one: &&Planned| one.old.as_ref().is_none_or(|old| !stays(old, one));
-    let given: Vec<_> = planned.iter().filter(is_new).map(|one| one.draft.location()).collect();
-    for (at, one) in given.iter().enumerate() {
-        if let Some(other) = given[at + 1..].iter().find(|other| meet(one, other)) {
-            let words = format!(
-                "the commit gives the location {one:?} to one table, and {other:?} to another: name folders apart"
-            );
-            return Err(ServiceError::invalid(words));
+/// Notes that these versions are not committed. The files of creations stay: somebody may have registered them.
+fn lose(lost: &mut Lost, written: Vec<Written<'_>>) {
+    for Written { part, old, next, .. } in written {
+        if let Some(on) = old {
+            lost.add(&part.name, &on, next);
         }
     }
-    Ok(())
 }
 
 /// Whether the table has the snapshots of the commit, or was created by it.

@@ -13,6 +13,7 @@ use iceberg::spec::TableMetadata;
 
 use super::Request;
 use super::priority::overwrites;
+use super::version::Lost;
 use crate::bodies::Loaded;
 use crate::cells::Cell;
 use crate::error::ServiceError;
@@ -24,11 +25,12 @@ pub(super) struct Begun {
     /// A version of the table that may be out of date.
     pub(super) base: Option<Loaded<TableMetadata>>,
     pub(super) turn: Turns,
+    pub(super) lost: Lost,
 }
 
 impl Begun {
     pub(super) fn at(name: &Name) -> Self {
-        Self { base: None, turn: Turns::at([(name.clone(), false)]) }
+        Self { base: None, turn: Turns::at([(name.clone(), false)]), lost: Lost::default() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Step 4: the files of a version that is not committed yet, and what becomes of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use glidepath_env::Env;
@@ -7,21 +8,51 @@ use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
+use uuid::Uuid;
 
 use super::TOGETHER;
 use super::decide::Draft;
 use crate::Inner;
 use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
-use crate::locations::is_same;
+use crate::locations::{is_metadata_file, is_same, is_within};
 
-/// Whether a version of a table names a file of an attempt, which somebody has registered then.
-fn names_one(now: &Loaded<TableMetadata>, next: &Next) -> bool {
-    let file = &next.body.location;
-    let has = |list: &str| next.lists.iter().any(|written| is_same(written, list));
-    is_same(&now.location, file)
-        || now.metadata.metadata_log().iter().any(|entry| is_same(&entry.metadata_file, file))
-        || now.metadata.snapshots().any(|snapshot| has(snapshot.manifest_list()))
+/// Attempts that certainly did not and will not take effect. Their files are deleted when the pointer has left the files on which they
+/// were prepared: then no registration gives one to the table ([`leaving`](crate::leaving)).
+#[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(crate) struct Lost(BTreeMap<Name, Vec<LostOne>>);
+
+#[cfg_attr(test, derive(Clone))]
+struct LostOne {
+    /// The table, and the file on which it was prepared.
+    uuid: Uuid,
+    base: String,
+    /// Its metadata file and its manifest lists.
+    file: String,
+    lists: Vec<String>,
+}
+
+impl Lost {
+    /// An attempt at a table, on this version of it.
+    pub(crate) fn add(&mut self, name: &Name, on: &Loaded<TableMetadata>, Next { body, lists, .. }: Next) {
+        let (uuid, base) = (on.metadata.uuid(), on.location.clone());
+        let one = LostOne { uuid, base, file: body.location.clone(), lists };
+        self.0.entry(name.clone()).or_default().push(one);
+    }
+}
+
+impl LostOne {
+    /// Whether its files may be deleted beside this version of the table. Not if that names one: somebody has registered it then.
+    fn is_over(&self, now: &Loaded<TableMetadata>) -> bool {
+        let is_own = |file: &str| is_same(file, &self.file);
+        let is_list = |list: &str| self.lists.iter().any(|written| is_same(written, list));
+        now.metadata.uuid() == self.uuid
+            && !is_same(&now.location, &self.base)
+            && !is_own(&now.location)
+            && !now.metadata.metadata_log().iter().any(|entry| is_own(&entry.metadata_file))
+            && !now.metadata.snapshots().any(|snapshot| is_list(snapshot.manifest_list()))
+    }
 }
 
 /// Whether metadata files of a table that leave its log are deleted.
@@ -56,34 +87,29 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
     }
 
-    /// As [`discard`](Self::discard), if the table still has its name, and names none of the files. If it was dropped, its newest
-    /// metadata file, which may be this attempt's, may be registered at any time; while it is there, no other table gets its files.
-    pub(crate) async fn discard_beside(&self, name: &Name, next: &Next) {
-        if let Ok(Some(now)) = self.current(name).await
-            && now.metadata.uuid() == next.body.metadata.uuid()
-            && !names_one(&now, next)
-        {
-            self.discard(next).await;
+    /// Removes the files of attempts where the table still has its name, and has gone on. If it was dropped, its newest metadata file,
+    /// which may be an attempt's, may be registered; and what cannot be deleted stays: nothing refers to it.
+    pub(crate) async fn discard(&self, lost: Lost) {
+        for (name, attempts) in lost.0 {
+            let Ok(Some(now)) = self.current(&name).await else { continue };
+            for one in attempts.iter().filter(|one| one.is_over(&now)) {
+                for location in one.lists.iter().chain([&one.file]) {
+                    self.lists.forget(location);
+                    let _ = self.files.delete(location).await;
+                }
+            }
         }
     }
 
-    /// Removes files of an attempt that certainly did not and will not take effect. If that fails, they stay: nothing
-    /// refers to them.
-    pub(crate) async fn discard(&self, next: &Next) {
-        for location in next.lists.iter().chain([&next.body.location]) {
-            self.lists.forget(location);
-            let _ = self.files.delete(location).await;
-        }
-    }
-
-    /// Removes metadata files that have left the table's log, if the table asks for it.
+    /// Removes metadata files that have left the table's log, if the table asks for it. Those with names as servers give: others may be
+    /// registered at any time.
     pub(crate) async fn clean_log(&self, next: &Next) {
         let metadata = &next.body.metadata;
         if !deletes_log(metadata) {
             return;
         }
         for file in &next.expired {
-            if crate::locations::is_within(file, metadata.location()) {
+            if is_within(file, metadata.location()) && is_metadata_file(file) {
                 let _ = self.files.delete(file).await;
             }
         }

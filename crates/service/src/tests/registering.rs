@@ -1,6 +1,7 @@
 //! Registrations beside each other, beside purges and beside renames.
 
 use super::*;
+use crate::commit::Lost;
 
 async fn metadata_of(server: &Tested, name: &str) -> (String, String) {
     let body = loaded(server, name).await;
@@ -107,7 +108,21 @@ async fn what_a_table_may_delete_does_not_become_its_metadata() {
         assert_eq!(server.register_table(over(file), None).await.unwrap().location, *file);
     }
     server.drop_table(&table("t"), false, None).await.unwrap();
+    assert_eq!(kind(server.register_table(over(&files[0]), None).await), Kind::Unavailable);
+    world.pass(25 * 60 * 60 * 1000);
+    server.run_purges().await.unwrap();
     server.register_table(over(&files[0]), None).await.unwrap();
+}
+
+/// An attempt on the newest version of the table `t` that is not committed, and its metadata file.
+async fn attempt(server: &Tested) -> (Lost, String) {
+    let on = loaded(server, "t").await;
+    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
+    let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
+    let next = server.inner.write(Some(&on), draft).await.unwrap();
+    let (mut lost, file) = (Lost::default(), next.body.location.clone());
+    lost.add(&table("t").catalog_name().unwrap(), &on, next);
+    (lost, file)
 }
 
 /// By the time at which a lost attempt is cleaned up, somebody may have given its files to the table.
@@ -115,15 +130,12 @@ async fn what_a_table_may_delete_does_not_become_its_metadata() {
 async fn what_an_attempt_wrote_stays_where_its_table_names_it() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
-    let (on, name) = (loaded(&server, "t").await, table("t").catalog_name().unwrap());
-    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
-    let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
-    let lost = server.inner.write(Some(&on), draft).await.unwrap();
-    let over = Registration { overwrite: true, ..registration("t", &lost.body.location) };
+    let (lost, file) = attempt(&server).await;
+    let over = Registration { overwrite: true, ..registration("t", &file) };
     server.register_table(over, None).await.unwrap();
     for _ in 0..2 {
-        server.inner.discard_beside(&name, &lost).await;
-        server.inner.files.read(&lost.body.location).await.unwrap();
+        server.inner.discard(lost.clone()).await;
+        server.inner.files.read(&file).await.unwrap();
         server.commit_table(&table("t"), set("b", None)).await.unwrap();
     }
 }
@@ -137,18 +149,15 @@ async fn what_an_attempt_wrote_stays_however_its_table_spells_it() {
     let space = Namespace { parts: vec!["n".to_owned()], properties: Default::default() };
     server.create_namespace(&space, None).await.unwrap();
     server.create_table(new("t"), None).await.unwrap();
-    let (on, name) = (loaded(&server, "t").await, table("t").catalog_name().unwrap());
-    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
-    let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
-    let lost = server.inner.write(Some(&on), draft).await.unwrap();
-    let file = lost.body.location.replace("file:///", "file:/");
+    let (lost, file) = attempt(&server).await;
+    let file = file.replace("file:///", "file:/");
     for _ in 0..2 {
         let over = Registration { overwrite: true, ..registration("t", &file) };
         assert_eq!(server.register_table(over, None).await.unwrap().location, file);
-        server.inner.discard_beside(&name, &lost).await;
+        server.inner.discard(lost.clone()).await;
         server.inner.files.read(&file).await.unwrap();
         server.commit_table(&table("t"), set("b", None)).await.unwrap();
-        server.inner.discard_beside(&name, &lost).await;
+        server.inner.discard(lost.clone()).await;
         server.inner.files.read(&file).await.unwrap();
     }
 }
@@ -176,26 +185,75 @@ async fn what_has_left_the_log_stays_out_of_it() {
     }
 }
 
-/// The newest metadata file in the folder of a dropped table may be that of an attempt which was lost.
+/// An attempt is deleted when its table has gone on: before, and after a drop, somebody may register it.
 #[tokio::test(start_paused = true)]
-async fn what_an_attempt_wrote_stays_where_its_table_is_gone() {
+async fn what_an_attempt_wrote_stays_where_its_table_has_not_gone_on() {
     let world = World::new().await;
     let server = with(&world, &["t"]).await;
-    let (on, name) = (loaded(&server, "t").await, table("t").catalog_name().unwrap());
-    let requests = [Arc::new(crate::commit::Request::of(set("a", None)))];
-    let mut written = Vec::new();
-    for _ in 0..2 {
-        let draft = server.inner.decide(&on, &requests).await.draft.unwrap();
-        written.push(server.inner.write(Some(&on), draft).await.unwrap());
-    }
-    server.inner.discard_beside(&name, &written[0]).await;
-    assert!(server.inner.files.read(&written[0].body.location).await.is_err());
+    let (lost, file) = attempt(&server).await;
+    server.inner.discard(lost.clone()).await;
+    server.inner.files.read(&file).await.unwrap();
+    server.commit_table(&table("t"), set("b", None)).await.unwrap();
+    server.inner.discard(lost).await;
+    assert!(server.inner.files.read(&file).await.is_err());
+
+    let (lost, file) = attempt(&server).await;
     server.drop_table(&table("t"), false, None).await.unwrap();
-    let newest = &written[1].body.location;
-    server.register_table(registration("u", newest), None).await.unwrap();
+    server.inner.discard(lost.clone()).await;
+    server.register_table(registration("u", &file), None).await.unwrap();
     server.create_table(new("t"), None).await.unwrap();
-    server.inner.discard_beside(&name, &written[1]).await;
-    server.inner.files.read(newest).await.unwrap();
+    server.inner.discard(lost).await;
+    server.inner.files.read(&file).await.unwrap();
+}
+
+/// Another server may have slept since it saw that an attempt was lost, or that a file had left the log.
+#[tokio::test(start_paused = true)]
+async fn what_may_be_about_to_be_deleted_is_not_registered_for_a_day() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        let (lost, file) = attempt(&server).await;
+        let first = loaded(&server, "t").await.location.clone();
+        server.commit_table(&table("t"), set("b", None)).await.unwrap();
+        let last = loaded(&server, "t").await.location.clone();
+        server.drop_table(&table("t"), false, None).await.unwrap();
+        assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Unavailable);
+        let copy = file.replace("00001-", "copy-");
+        server.inner.files.write(&copy, server.inner.files.read(&file).await.unwrap()).await.unwrap();
+        server.register_table(registration("u", &copy), None).await.unwrap();
+        server.drop_table(&table("u"), false, None).await.unwrap();
+        server.register_table(registration("u", &first), None).await.unwrap();
+        server.drop_table(&table("u"), false, None).await.unwrap();
+        server.register_table(registration("t", &last), None).await.unwrap();
+        server.commit_table(&table("t"), set("c", None)).await.unwrap();
+        server.drop_table(&table("t"), false, None).await.unwrap();
+        for passed in [0, 23 * 60 * 60 * 1000] {
+            world.pass(passed);
+            server.run_purges().await.unwrap();
+            assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Unavailable);
+        }
+        server.inner.discard(lost).await;
+        world.pass(2 * 60 * 60 * 1000);
+        server.run_purges().await.unwrap();
+        server.register_table(registration("u", &file), None).await.unwrap();
+    }
+}
+
+/// A drop between the look and the commit of a registration is seen by it.
+#[tokio::test(start_paused = true)]
+async fn a_registration_is_of_the_last_drop() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let body = loaded(&server, "t").await;
+    let looked = server.inner.check_not_leaving(None, &body).await.unwrap();
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let again = server.inner.check_not_leaving(None, &body).await.unwrap();
+    assert!(server.inner.committer.commit(vec![looked]).await.is_err());
+    server.inner.committer.commit(vec![again.clone()]).await.unwrap();
+    server.register_table(registration("t", &body.location), None).await.unwrap();
+    server.commit_table(&table("t"), set("a", None)).await.unwrap();
+    server.drop_table(&table("t"), true, None).await.unwrap();
+    assert!(server.inner.committer.commit(vec![again]).await.is_err());
 }
 
 /// A registration could make its files another table's, or keep all others out.
