@@ -90,15 +90,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Removes the files of attempts where the table still has its name, and has gone on. If it was dropped, its newest metadata file,
     /// which may be an attempt's, may be registered; and what cannot be deleted stays: nothing refers to it.
     pub(crate) async fn discard(&self, lost: Lost) {
+        let mut files = Vec::new();
         for (name, attempts) in lost.0 {
             let Ok(Some(now)) = self.current(&name).await else { continue };
-            for one in attempts.iter().filter(|one| one.is_over(&now)) {
-                for location in one.lists.iter().chain([&one.file]) {
-                    self.lists.forget(location);
-                    let _ = self.files.delete(location).await;
-                }
-            }
+            let over = attempts.into_iter().filter(|one| one.is_over(&now));
+            files.extend(over.flat_map(|one| one.lists.into_iter().chain([one.file])));
         }
+        let deletions = files.iter().map(async |file| {
+            self.lists.forget(file);
+            let _ = self.files.delete(file).await;
+        });
+        glidepath_env::together(crate::AT_ONCE, deletions).await;
     }
 
     /// Removes metadata files that have left the table's log, if the table asks for it. Those with names as servers give: others may be
