@@ -23,7 +23,7 @@ const MISTAKES: [(Mistake, &str, &str); 27] = [
     (Mistake::Service(Mutant::LedInAnyOrder), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
     (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
-    (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "wrong-clocks"),
+    (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "clocks"),
     (Mistake::Service(Mutant::ClaimNotAsserted), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::ClaimsUnseen), CHAIN, "crowd"),
     (Mistake::Service(Mutant::MoveNotNoted), CHAIN, "repeats"),

@@ -42,7 +42,7 @@ use iceberg::{TableRequirement, TableUpdate};
 
 use crate::bodies::Loaded;
 use crate::cells::{Answer, Cell, Told};
-use crate::error::{Kind, ServiceError};
+use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{Idempotency, Operation};
 use crate::locations::METADATA_PATH;
 use crate::mutant::{self, Mutant};
@@ -385,6 +385,15 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// that did: then the answer is what it noted.
     async fn unless_before(&self, name: &Name, request: &Request, not_done: NotDone) -> Answer {
         let error = match not_done {
+            // What one cannot look at now may have been done before, or refused.
+            NotDone::Failed(error) if request.key.is_some() => match self.head().await {
+                Ok(at) => match self.replayed(&at, request.key.as_ref()).await {
+                    Ok(Some(noted)) => return self.done_before(name, &noted).await,
+                    Err(noted) if error.kind.proof() == Proof::NotDone => return Err(noted),
+                    _ => return Err(error),
+                },
+                Err(_) => return Err(error),
+            },
             NotDone::Failed(error) => return Err(error),
             NotDone::Refused(error) => error,
             NotDone::Elsewhere(error) => self.unless_elsewhere(name, request, error).await,

@@ -10,7 +10,8 @@
 //! * what has another name than the server's own ([`is_metadata_file`]): no server deletes it;
 //! * what is neither where the table had files nor has such files in its log, as after the files of a table were copied elsewhere;
 //! * what has the last file in its log, as what another catalog wrote; an attempt that was prepared on the last file is not deleted;
-//! * what is later, and does not begin at a file of that log, as attempts do: another catalog's, whose log was cut.
+//! * what has a higher number in its name and is dated later, and does not begin at a file of that log, as attempts do: another
+//!   catalog's, whose log was cut.
 //!
 //! Where files are deleted that leave the log, its own log must bring none back.
 
@@ -25,7 +26,7 @@ use crate::bodies::Loaded;
 use crate::claims;
 use crate::commit::deletes_log;
 use crate::error::{Kind, ServiceError};
-use crate::locations::{is_metadata_file, is_same, is_within};
+use crate::locations::{is_metadata_file, is_same, is_within, version_of};
 use crate::names::{is_own, own_name};
 use crate::placing::{folder_of, former};
 
@@ -46,9 +47,11 @@ fn may_follow(last: &Loaded<TableMetadata>, new: &Loaded<TableMetadata>) -> bool
     if last.metadata.uuid() != new.metadata.uuid() || !was_here(&new.location) && !log(new).any(was_here) {
         return true;
     }
-    let moment = |of: &Loaded<TableMetadata>| (of.metadata.last_updated_ms(), of.metadata.last_sequence_number());
-    let is_later = log(new).any(|file| is_same(file, &last.location))
-        || !log(new).next_back().is_some_and(is_known) && moment(new) > moment(last);
+    // A client may date a snapshot, and so a version, as it likes; only servers give names.
+    let is_higher = version_of(&new.location) > version_of(&last.location)
+        && new.metadata.last_updated_ms() > last.metadata.last_updated_ms();
+    let is_later =
+        log(new).any(|file| is_same(file, &last.location)) || !log(new).next_back().is_some_and(is_known) && is_higher;
     // What is in its log before the first that is known has left the log of the table.
     let has_left = log(new).any(is_known) || !is_later;
     let brings_back = has_left && log(new).take_while(|file| !is_known(file)).any(is_metadata_file);
@@ -77,13 +80,12 @@ pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// The actions of a commit that drops or replaces a table: its last file is kept, and it is still that. None if the file cannot be
-    /// read, so that the table can be dropped.
-    pub(crate) async fn leaves(&self, name: &Name, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
+    /// The actions of a commit that drops or replaces a table, on the condition that this is its entry still: the last file is kept. None
+    /// if that cannot be read, so that the table can be dropped.
+    pub(crate) async fn leaves(&self, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(Vec::new()) };
         let Ok(last) = self.table_body(pointer).await else { return Ok(Vec::new()) };
-        let holds = Assertion::Pointer(Some(pointer.clone()));
-        let mut actions = vec![Action::Assert { name: name.clone(), holds }];
+        let mut actions = Vec::new();
         let (at, kept) = (self.head().await?, kept_as(&last.metadata)?);
         if let Some(before) = self.committer.catalog().entry(&at, &kept).await? {
             actions.extend(claims::removed(&kept, before.pointer));
@@ -172,6 +174,8 @@ mod tests {
             ("written on the last file", version(20, 92, 7..10, true), true),
             ("written long after it", version(30, 99, 20..23, true), true),
             ("without a log, before it", version(1, 10, [], true), false),
+            ("has left its log, dated by a client", version(5, 4_102_444_800_000, 2..5, true), false),
+            ("an attempt on what has left its log, dated so", version(6, 4_102_444_800_000, 2..6, false), false),
         ] {
             assert_eq!(may_follow(&last(true), &new), allowed, "{what}");
         }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use glidepath_model::{Entry, Name};
 pub(crate) use glidepath_table::files::{is_within, unslashed};
 use uuid::Uuid;
 
-use crate::Settings;
 use crate::error::{Kind, ServiceError};
+use crate::{Settings, placing};
 
 /// Whether two locations are one, as far as their spelling tells.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
@@ -148,6 +149,28 @@ impl Settings {
         metadata_folder(location, properties, allowed)
     }
 
+    /// Whether the files of a table or view may be in the folder at `location`: it is in the folder of its namespace, or is what the
+    /// catalog itself says. What the metadata file says does not count, since those who write the files of a table may be able to
+    /// change it.
+    pub(crate) fn is_place_of(&self, namespace: &[String], entry: &Entry, location: &str) -> bool {
+        let said = || entry.location.as_ref().is_some_and(|said| is_same(said, location));
+        checked(location, &self.folder_of(namespace)).is_ok() || said()
+    }
+
+    /// Refuses a commit to a table or view whose metadata file names a folder that is not its own: it would write there.
+    pub(crate) fn check_place(&self, name: &Name, entry: &Entry, location: &str) -> Result<(), ServiceError> {
+        let namespace = name.parent().map(|parent| parent.parts()).unwrap_or_default();
+        let noted = || placing::places(entry).any(|place| is_same(place, location));
+        if !self.own_folders || self.is_place_of(&namespace, entry, location) || noted() {
+            return Ok(());
+        }
+        let words = format!(
+            "not done: its metadata file names the location {location:?}, which is neither in the folder of its namespace nor what the \
+             catalog has; the file may have been changed"
+        );
+        Err(ServiceError::new(Kind::Broken, words))
+    }
+
     /// Refuses a table or view that would leave its location for `next`.
     pub(crate) fn check_move(&self, now: &str, next: &str) -> Result<(), ServiceError> {
         if is_same(now, next) {
@@ -262,7 +285,7 @@ pub(crate) fn metadata_folder(
 }
 
 /// The number at the beginning of the name of a metadata file.
-fn version_of(file: &str) -> Option<u64> {
+pub(crate) fn version_of(file: &str) -> Option<u64> {
     let name = file.rsplit('/').next()?;
     name.trim_start_matches('v').split(['-', '.']).next()?.parse().ok()
 }

@@ -93,7 +93,7 @@ fn noted_as<'a>(entry: &'a Entry, prefix: &'static str) -> impl Iterator<Item = 
 }
 
 /// The folders that are a table's own.
-fn places(entry: &Entry) -> impl Iterator<Item = &String> {
+pub(crate) fn places(entry: &Entry) -> impl Iterator<Item = &String> {
     entry.location.iter().chain(noted_as(entry, PLACE))
 }
 

@@ -13,7 +13,6 @@ use iceberg::spec::{TableMetadata, ViewMetadata};
 
 use crate::bodies::{Body, LARGE, Loaded, Metadata};
 use crate::error::{Kind, ServiceError};
-use crate::locations;
 use crate::names::Identifier;
 use crate::{Inner, Service};
 
@@ -61,7 +60,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let name = table.catalog_name()?;
         let mut missing = None;
         loop {
-            let body = self.inner.newest(&name, &head).await?.map(|(body, _)| body);
+            let body = self.inner.newest(&name, &head).await?.map(|found| found.body);
             let body = body.ok_or_else(|| no_table(table))?;
             if self.inner.is_there(&body, &mut missing).await? {
                 return Ok(body);
@@ -85,13 +84,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// If the catalog cannot be read.
     pub async fn is_place_of(&self, table: &Identifier, location: &str) -> Result<bool, ServiceError> {
-        if locations::checked(location, &self.inner.settings.folder_of(&table.namespace)).is_ok() {
-            return Ok(true);
-        }
         let (at, name) = (self.head().await?, table.catalog_name()?);
-        let said = self.entry(&at, &name).await?.and_then(|entry| entry.location);
-        let plain = |location: &str| locations::unslashed(location.trim_end_matches('/'));
-        Ok(said.is_some_and(|said| plain(&said) == plain(location)))
+        let entry = self.entry(&at, &name).await?.unwrap_or_else(Entry::namespace);
+        Ok(self.inner.settings.is_place_of(&table.namespace, &entry, location))
     }
 
     /// A view, as it is now.
@@ -99,16 +94,23 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoView`], or what is wrong with its metadata.
     pub async fn load_view(&self, view: &Identifier) -> Result<Loaded<ViewMetadata>, ServiceError> {
+        self.view_and_entry(view).await.map(|(body, _)| body)
+    }
+
+    /// The same, with what the catalog has of it.
+    pub(crate) async fn view_and_entry(
+        &self,
+        view: &Identifier,
+    ) -> Result<(Loaded<ViewMetadata>, Entry), ServiceError> {
         let name = view.catalog_name()?;
         let mut missing = None;
         loop {
             let entry = self.entry(&self.head().await?, &name).await?;
-            let Some(Entry { kind: EntryKind::View, pointer: Some(pointer), .. }) = entry else {
-                return Err(no_view(view));
-            };
-            let body = self.inner.view_body(&pointer).await?;
+            let Some(entry @ Entry { kind: EntryKind::View, .. }) = entry else { return Err(no_view(view)) };
+            let Some(pointer) = &entry.pointer else { return Err(no_view(view)) };
+            let body = self.inner.view_body(pointer).await?;
             if self.inner.is_there(&body, &mut missing).await? {
-                return Ok(body);
+                return Ok((body, entry));
             }
         }
     }
@@ -121,12 +123,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The table of a name, as it is now; `None` if there is none.
     pub(crate) async fn current(&self, name: &Name) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
-        Ok(self.current_and_turn(name).await?.map(|(current, _)| current))
-    }
-
-    /// The same, with the servers that wait for their turn there.
-    async fn current_and_turn(&self, name: &Name) -> Result<Option<Current>, ServiceError> {
-        self.newest(name, &async || self.head().await).await
+        Ok(self.newest(name, &async || self.head().await).await?.map(|current| current.body))
     }
 
     /// The same, in the newest version of the catalog, which `head` finds.
@@ -139,26 +136,33 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         loop {
             let at = head().await?;
             let entry = self.committer.catalog().entry(&at, name).await?;
-            let Some(mut entry) = entry.filter(is_iceberg) else { return Ok(None) };
-            let line = Line::take(&mut entry.properties);
-            let Some(pointer) = entry.pointer else { return Ok(None) };
+            let Some(entry) = entry.filter(is_iceberg) else { return Ok(None) };
+            let Some(pointer) = entry.pointer.clone() else { return Ok(None) };
             match self.table_body(&pointer).await {
                 // A file that was removed from the log of a table is deleted if the table asks for it: then the pointer
                 // has moved meanwhile.
                 Err(error) if error.kind == Kind::NoFile && missing.as_ref() != Some(&pointer) => {
                     missing = Some(pointer);
                 }
-                body => return body.map(|body| Some((body, line))),
+                body => return body.map(|body| Some(Current { body, entry })),
             }
         }
     }
 
-    /// The same for a commit. Without its file, the table is broken; it is not absent, so the client must keep its files.
-    pub(crate) async fn current_to_commit(&self, name: &Name) -> Result<Option<Current>, ServiceError> {
-        self.current_and_turn(name).await.map_err(|error| match error.kind {
+    /// The same for a commit, with the servers that wait for their turn there. Without its file, the table is broken; it is not absent, so
+    /// the client must keep its files.
+    pub(crate) async fn current_to_commit(
+        &self,
+        name: &Name,
+    ) -> Result<Option<(Loaded<TableMetadata>, Line)>, ServiceError> {
+        let current = self.newest(name, &async || self.head().await).await;
+        let current = current.map_err(|error| match error.kind {
             Kind::NoFile => ServiceError::new(Kind::Broken, error.message),
             _ => error,
-        })
+        });
+        let Some(Current { body, mut entry }) = current? else { return Ok(None) };
+        self.settings.check_place(name, &entry, body.metadata.location())?;
+        Ok(Some((body, Line::take(&mut entry.properties))))
     }
 
     /// The metadata of a table in a file.
@@ -215,8 +219,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 }
 
-/// A table as it is now, and the servers that wait for their turn there.
-pub(crate) type Current = (Loaded<TableMetadata>, Line);
+/// A table as it is now.
+struct Current {
+    body: Loaded<TableMetadata>,
+    entry: Entry,
+}
 
 /// The catalog points to the file, so it is not the client's mistake that it cannot be read.
 fn no_body(error: FileError) -> ServiceError {

@@ -18,6 +18,7 @@ use crate::claims::Claim;
 use crate::commit::LOSES_DEFAULTS;
 use crate::error::{Kind, ServiceError};
 use crate::keys::Idempotency;
+use crate::locations::is_same;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{Folder, Past};
@@ -71,6 +72,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             _ => error,
         })?;
         sound::check_metadata(&body.metadata)?;
+        if body.metadata.metadata_log().iter().any(|entry| is_same(&entry.metadata_file, file)) {
+            let words = "the metadata file is in its own metadata-log, so it would be deleted when it leaves that: take it out there";
+            return Err(ServiceError::invalid(words));
+        }
         if !defaults::are_kept(&body.json) {
             return Err(ServiceError::invalid(LOSES_DEFAULTS));
         }
@@ -125,9 +130,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if self.may_be_of(&entry, &body.metadata).await {
                 past = past.and_of(&entry, location);
             }
-            actions.extend(self.inner.leaves(&name, &entry).await?);
+            let leaves = self.inner.leaves(&entry).await?;
             let same = Assertion::Pointer(entry.pointer);
             actions.push(Action::Assert { name: name.clone(), holds: same });
+            actions.extend(leaves);
             actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
         }
         // A new entry, so that its location is that of its files.

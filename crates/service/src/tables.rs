@@ -21,7 +21,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, table_entry};
-use crate::reading::{is_iceberg, no_table};
+use crate::reading::{FORMAT, is_iceberg, no_table};
 use crate::{Counts, Service, leaving, purge};
 
 /// A table to create.
@@ -277,6 +277,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Err(none);
             }
             let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
+            if kind == EntryKind::Table {
+                // A table of Lance may have come in its place.
+                let holds = Assertion::Property { key: FORMAT.to_owned(), value: None };
+                actions.push(Action::Assert { name: old.clone(), holds });
+            }
             let nobody_looks = self.nobody_looks(&at, entry.as_ref()).await?;
             if let (Some(entry), false) = (&entry, nobody_looks.is_empty()) {
                 let holds = Assertion::Pointer(entry.pointer.clone());
@@ -299,7 +304,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let error = failure.told(|refusal| match refusal {
             Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),
             Refusal::NotFound(_) => Some(none),
-            Refusal::WrongKind { name, .. } if *name == old => Some(none),
+            Refusal::WrongKind { name, .. } | Refusal::PropertyChanged { name, .. } if *name == old => Some(none),
             Refusal::PointerMoved { .. } => {
                 let words = "commits to the table came first every time; not done: try again later";
                 Some(ServiceError::new(Kind::Unavailable, words))
@@ -388,10 +393,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     async fn dropping(&self, name: &Name, entry: &Entry, purge: bool) -> Result<Vec<Action>, ServiceError> {
-        let mut actions = self.inner.leaves(name, entry).await?;
+        let holds = Assertion::Pointer(entry.pointer.clone());
+        let mut actions = vec![Action::Assert { name: name.clone(), holds }];
+        actions.extend(self.inner.leaves(entry).await?);
         if let (Some(pointer), Some(location), true) = (&entry.pointer, &entry.location, purge) {
-            let holds = Assertion::Pointer(Some(pointer.clone()));
-            actions.push(Action::Assert { name: name.clone(), holds });
             actions.push(purge::noted(location, pointer, self.inner.env.unix_ms())?);
         }
         actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });

@@ -10,6 +10,7 @@ mod placing;
 mod purging;
 mod refusals;
 mod registering;
+mod repeats;
 mod several;
 mod version1;
 

@@ -16,7 +16,7 @@ use crate::bodies::{Body, Loaded};
 use crate::claims::Claim;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
-use crate::locations::is_same;
+use crate::locations::is_within;
 use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, Moving};
@@ -86,7 +86,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn try_create_view(&self, new: NewView, key: Option<&Idempotency>) -> ViewAnswer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.view_body(&noted).await;
+            return self.view_done_before(&new.identifier, &noted).await;
         }
         let NewView { identifier, location, schema, version, properties } = new;
         check_columns(&schema)?;
@@ -137,9 +137,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for _ in 0..self.inner.settings.attempts.max(1) {
             let at = self.head().await?;
             if let Some(noted) = self.inner.replayed(&at, key).await? {
-                return self.inner.view_body(&noted).await;
+                return self.view_done_before(view, &noted).await;
             }
-            let current = self.load_view(view).await?;
+            let (current, entry) = self.view_and_entry(view).await?;
+            self.inner.settings.check_place(&name, &entry, current.metadata.location())?;
             if commit.creates {
                 return Err(ServiceError::new(Kind::Conflict, exists(view).message));
             }
@@ -177,21 +178,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 self.inner.bodies.views.put(Arc::clone(&body));
                 Ok(Some(body))
             }
-            Ok(Operation::Before(noted)) => self.inner.view_body(&noted).await.map(Some),
+            Ok(Operation::Before(noted)) => self.view_done_before(view, &noted).await.map(Some),
             Err(CommitFailure::Refused(Refusal::PointerMoved { name, found, .. }))
                 if name == view.catalog_name()? =>
             {
                 if found.as_deref() == Some(&body.location) {
                     return Ok(Some(body));
                 }
-                // Not if it was dropped: its newest file may get another name. Nor one in another folder, which may be another view's.
-                let moved = !is_same(current.metadata.location(), body.metadata.location());
-                let is_other = |now: Loaded<ViewMetadata>| {
-                    now.metadata.uuid() == body.metadata.uuid() && !is_same(&now.location, &body.location)
-                };
-                if !moved && self.load_view(view).await.is_ok_and(is_other) {
-                    let _ = self.inner.files.delete(&body.location).await;
-                }
+                // Its file stays, as those of earlier versions do: somebody may register it.
                 Ok(None)
             }
             Err(failure) => Err(failure.told(|refusal| view_told(refusal, view))),
@@ -249,6 +243,21 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(body)
     }
 
+    /// The answer to a request that was done before, whose view had this file then.
+    async fn view_done_before(&self, view: &Identifier, noted: &str) -> ViewAnswer {
+        let error = match self.inner.view_body(noted).await {
+            Ok(body) => return Ok(body),
+            Err(error) => error,
+        };
+        match self.load_view(view).await {
+            Ok(now) if is_within(noted, now.metadata.location()) => Ok(now),
+            _ => {
+                let words = format!("it was done before, and the view cannot be read: {error}");
+                Err(ServiceError::new(Kind::Unknown, words))
+            }
+        }
+    }
+
     async fn settle_view(
         &self,
         body: Loaded<ViewMetadata>,
@@ -261,7 +270,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 self.inner.bodies.views.put(Arc::clone(&body));
                 Ok(body)
             }
-            Ok(Operation::Before(noted)) => self.inner.view_body(&noted).await,
+            Ok(Operation::Before(noted)) => self.view_done_before(view, &noted).await,
             Err(failure) => {
                 // Its file stays: somebody may have registered it.
                 let error = failure.told(|refusal| view_told(refusal, view));
@@ -281,7 +290,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn try_register_view(&self, view: &Identifier, file: &str, key: Option<&Idempotency>) -> ViewAnswer {
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return self.inner.view_body(&noted).await;
+            return self.view_done_before(view, &noted).await;
         }
         self.namespace_at(&at, &view.namespace).await?;
         let warehouse = &self.inner.settings.warehouse;

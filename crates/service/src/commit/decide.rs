@@ -196,8 +196,8 @@ fn before(now: &TableMetadata, commit: &TableCommit) -> Result<One, ServiceError
     if commit.updates.iter().all(|update| shows(update, now) != Some(false)) {
         return Ok(One { next: None, fitting: Fitting::Before });
     }
-    let words = "its snapshots are in the table, and properties that it sets are not as it sets them: whether it was done is not \
-                 known";
+    let words = "its snapshots are in the table, and the table is not in all as it makes it (properties, schemas, tags, statistics, \
+                 format version, what it removes): whether it was done is not known";
     Err(ServiceError::new(Kind::Unknown, words))
 }
 
@@ -212,6 +212,20 @@ pub(crate) fn shows(update: &TableUpdate, now: &TableMetadata) -> Option<bool> {
             Some(removals.iter().all(|key| !now.properties().contains_key(key)))
         }
         TableUpdate::SetLocation { location } => Some(now.location() == location.trim_end_matches('/')),
+        TableUpdate::UpgradeFormatVersion { format_version } => Some(now.format_version() >= *format_version),
+        TableUpdate::AddSchema { schema } => Some(now.schemas_iter().any(|has| has.as_struct() == schema.as_struct())),
+        TableUpdate::RemoveSnapshots { snapshot_ids } => {
+            Some(snapshot_ids.iter().all(|id| now.snapshot_by_id(*id).is_none()))
+        }
+        TableUpdate::RemoveSnapshotRef { ref_name } => Some(now.snapshot_for_ref(ref_name).is_none()),
+        // A branch goes on, and may be seen in its history.
+        TableUpdate::SetSnapshotRef { ref_name, reference } if !reference.is_branch() => {
+            Some(now.snapshot_for_ref(ref_name).is_some_and(|has| has.snapshot_id() == reference.snapshot_id))
+        }
+        TableUpdate::SetStatistics { statistics } => {
+            let has = now.statistics_for_snapshot(statistics.snapshot_id);
+            Some(has.is_some_and(|has| has.statistics_path == statistics.statistics_path))
+        }
         _ => None,
     }
 }

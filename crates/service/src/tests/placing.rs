@@ -269,3 +269,29 @@ async fn a_staged_creation_is_done_where_the_server_placed_it() {
     let named = NewTable { identifier, ..at("", "s3://b/lake/pr-0123456789abcdef/mine") };
     server.create_table(named, None).await.unwrap();
 }
+
+/// Whoever may write the files of a table can make its metadata name another one's folder.
+#[tokio::test(start_paused = true)]
+async fn no_commit_writes_where_only_the_metadata_file_says() {
+    let world = World::new().await;
+    let server = with(&world, &["t", "u"]).await;
+    let spaces = ["a"].map(|name| Namespace { parts: vec![name.to_owned()], properties: Default::default() });
+    server.create_namespace(&spaces[0], None).await.unwrap();
+    let mine = Identifier { namespace: vec!["a".to_owned()], name: "mine".to_owned() };
+    let there = server.create_table(NewTable { identifier: mine.clone(), ..new("mine") }, None).await.unwrap();
+    let theirs = loaded(&server, "t").await.metadata.location().to_owned();
+    let edited = String::from_utf8(there.json.to_vec()).unwrap().replace(there.metadata.location(), &theirs);
+    server.inner.files.delete(&there.location).await.unwrap();
+    server.inner.files.write(&there.location, edited.into()).await.unwrap();
+
+    let mut other = world.server().await;
+    let own_folders = Settings { own_folders: true, ..other.inner.settings.clone() };
+    std::sync::Arc::get_mut(&mut other.inner).unwrap().settings = own_folders;
+    let refused = other.commit_table(&mine, set("a", None)).await.unwrap_err();
+    assert!(refused.kind == Kind::Broken && refused.message.contains(&theirs), "{refused:?}");
+    other.commit_table(&table("t"), set("a", None)).await.unwrap();
+    // A table keeps its folder when it gets another name.
+    let moved = Identifier { namespace: vec!["a".to_owned()], name: "moved".to_owned() };
+    other.rename_table(&table("u"), &moved, None).await.unwrap();
+    other.commit_table(&moved, set("a", None)).await.unwrap();
+}

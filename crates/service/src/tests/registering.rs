@@ -287,3 +287,17 @@ async fn a_file_may_have_the_highest_version() {
     server.register_table(registration("u", &file), None).await.unwrap();
     server.commit_table(&table("u"), set("a", None)).await.unwrap();
 }
+
+/// It would be deleted when it leaves the log.
+#[tokio::test(start_paused = true)]
+async fn no_file_is_in_its_own_log() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let body = loaded(&server, "t").await;
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    let file = format!("{}/metadata/own.metadata.json", body.metadata.location());
+    let mut json: serde_json::Value = serde_json::from_slice(&body.json).unwrap();
+    json["metadata-log"] = serde_json::json!([{ "timestamp-ms": 1, "metadata-file": file }]);
+    server.inner.files.write(&file, json.to_string().into()).await.unwrap();
+    assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Invalid);
+}

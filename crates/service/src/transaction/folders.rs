@@ -22,7 +22,8 @@ pub(super) struct Claimed {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Claims the folders of tables that are created in ones which their client names, or that move.
+    /// Claims the folders of tables that are created in ones which their client names, or that move. Also after an error, what is claimed
+    /// must be settled.
     pub(super) async fn claim_folders(
         &self,
         parts: &[Part],
@@ -30,22 +31,40 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         claimed: &mut Claimed,
     ) -> Result<(), ServiceError> {
         check_apart(planned)?;
-        for (part, Planned { old, draft, folder, .. }) in parts.iter().zip(planned) {
-            let location = draft.location();
-            if let Some(old) = old
-                && let Some(moving) = self.moving(&part.name, old.metadata.location(), location).await?
-            {
-                claimed.claims.push(moving.claim);
-                claimed.actions.extend(moving.actions);
-            }
-            if let Some(folder) = folder {
-                let claim = self.claim_unused(folder, &part.name).await.map_err(|error| match error.kind {
-                    Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
-                    _ => error,
-                })?;
-                claimed.actions.extend(self.conditions(folder, claim.as_ref()).await?);
-                claimed.claims.extend(claim);
-            }
+        let claims = parts.iter().zip(planned).map(async |(part, planned)| {
+            let mut claimed = Claimed::default();
+            let done = self.claim_folder(part, planned, &mut claimed).await;
+            (claimed, done)
+        });
+        let mut all = Ok(());
+        // Each looks through the catalog, and nobody else commits to the tables meanwhile.
+        for (one, done) in glidepath_env::together(crate::AT_ONCE, claims).await {
+            claimed.claims.extend(one.claims);
+            claimed.actions.extend(one.actions);
+            all = all.and(done);
+        }
+        all
+    }
+
+    async fn claim_folder(
+        &self,
+        part: &Part,
+        Planned { old, draft, folder, .. }: &Planned,
+        claimed: &mut Claimed,
+    ) -> Result<(), ServiceError> {
+        if let Some(old) = old
+            && let Some(moving) = self.moving(&part.name, old.metadata.location(), draft.location()).await?
+        {
+            claimed.claims.push(moving.claim);
+            claimed.actions.extend(moving.actions);
+        }
+        if let Some(folder) = folder {
+            let claim = self.claim_unused(folder, &part.name).await.map_err(|error| match error.kind {
+                Kind::Exists => ServiceError::new(Kind::Conflict, error.message),
+                _ => error,
+            })?;
+            claimed.claims.extend(claim.clone());
+            claimed.actions.extend(self.conditions(folder, claim.as_ref()).await?);
         }
         Ok(())
     }

@@ -1,0 +1,98 @@
+//! Requests that were done, and come again when what they name has other names, or cannot be read.
+
+use super::careless::view;
+use super::*;
+
+fn to(location: &str, key: Option<Idempotency>) -> TableCommit {
+    let updates = vec![TableUpdate::SetLocation { location: location.to_owned() }];
+    TableCommit { requirements: Vec::new(), updates, key }
+}
+
+/// The repeat would move another table to the folder of the one that it has moved.
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_told_where_it_can_be_done_no_more() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t", "u"]).await;
+        let moved = || to("s3://b/lake/elsewhere", key("k", "move"));
+        let first = server.commit_table(&table("t"), moved()).await.unwrap();
+        for (from, name) in [("t", "v"), ("u", "t")] {
+            server.rename_table(&table(from), &table(name), None).await.unwrap();
+        }
+        assert_eq!(server.commit_table(&table("t"), moved()).await.unwrap().location, first.location);
+        // Refused as it was the first time.
+        let absent = || to("s3://b/lake/elsewhere", key("l", "move"));
+        assert_eq!(kind(server.commit_table(&table("w"), absent()).await), Kind::NoTable);
+        server.rename_table(&table("t"), &table("w"), None).await.unwrap();
+        assert_eq!(kind(server.commit_table(&table("w"), absent()).await), Kind::NoTable);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_told_where_the_table_cannot_be_read() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let first = server.commit_table(&table("t"), set("a", key("k", "r"))).await.unwrap();
+    let last = server.commit_table(&table("t"), set("b", None)).await.unwrap();
+    let other = world.server().await;
+    server.inner.files.delete(&last.location).await.unwrap();
+    assert_eq!(kind(other.commit_table(&table("t"), set("c", key("l", "r"))).await), Kind::Broken);
+    assert_eq!(other.commit_table(&table("t"), set("a", key("k", "r"))).await.unwrap().location, first.location);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_to_a_view_is_told_where_its_file_is_gone() {
+    let world = World::new().await;
+    let server = with(&world, &[]).await;
+    let set = |name: &str| {
+        let updates = vec![iceberg::ViewUpdate::SetProperties { updates: [(name.to_owned(), "1".to_owned())].into() }];
+        ViewCommit { uuids: Vec::new(), creates: false, updates }
+    };
+    let made = server.create_view(view(schema(), 1), key("k", "r").as_ref()).await.unwrap();
+    let changed = server.commit_view(&table("v"), set("a"), key("l", "r").as_ref()).await.unwrap();
+    let now = server.commit_view(&table("v"), set("b"), None).await.unwrap();
+    for gone in [&made, &changed] {
+        server.inner.files.delete(&gone.location).await.unwrap();
+    }
+    let other = world.server().await;
+    let again = other.create_view(view(schema(), 1), key("k", "r").as_ref()).await.unwrap();
+    assert_eq!(again.location, now.location);
+    let again = other.commit_view(&table("v"), set("a"), key("l", "r").as_ref()).await.unwrap();
+    assert_eq!(again.location, now.location);
+    server.drop_view(&table("v"), None).await.unwrap();
+    assert_eq!(kind(other.commit_view(&table("v"), set("a"), key("l", "r").as_ref()).await), Kind::Unknown);
+}
+
+/// A commit whose snapshot is there, and whose other changes are not, is another one.
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_is_there_does_not_speak_for_the_rest() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let before = loaded(&server, "t").await;
+    let first = append(&before.metadata, 5);
+    server.commit_table(&table("t"), first.clone()).await.unwrap();
+    let field = NestedField::optional(2, "more", Type::Primitive(PrimitiveType::Long));
+    let id = NestedField::required(1, "id", Type::Primitive(PrimitiveType::Long));
+    let wider = Schema::builder().with_fields([id.into(), field.into()]).build().unwrap();
+    let tag = SnapshotReference { snapshot_id: 5, retention: SnapshotRetention::Tag { max_ref_age_ms: None } };
+    for other in [
+        TableUpdate::AddSchema { schema: wider },
+        TableUpdate::UpgradeFormatVersion { format_version: iceberg::spec::FormatVersion::V3 },
+        TableUpdate::SetSnapshotRef { ref_name: "tag".to_owned(), reference: tag },
+        TableUpdate::RemoveSnapshotRef { ref_name: "main".to_owned() },
+        TableUpdate::RemoveSnapshots { snapshot_ids: vec![5] },
+    ] {
+        let mut more = first.clone();
+        more.updates.push(other.clone());
+        assert_eq!(kind(server.commit_table(&table("t"), more).await), Kind::Unknown, "{other:?}");
+    }
+    for same in [
+        TableUpdate::AddSchema { schema: schema() },
+        TableUpdate::UpgradeFormatVersion { format_version: iceberg::spec::FormatVersion::V2 },
+        TableUpdate::RemoveSnapshots { snapshot_ids: vec![4] },
+    ] {
+        let mut more = first.clone();
+        more.updates.push(same);
+        server.commit_table(&table("t"), more).await.unwrap();
+    }
+}
