@@ -15,6 +15,8 @@
 //!
 //! Where files are deleted that leave the log, its own log must bring none back.
 
+use std::collections::BTreeSet;
+
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Name, Refusal};
 use glidepath_protocols::group::Grouped;
@@ -26,23 +28,32 @@ use crate::bodies::Loaded;
 use crate::claims;
 use crate::commit::deletes_log;
 use crate::error::{Kind, ServiceError};
-use crate::locations::{is_metadata_file, is_same, is_within, version_of};
+use crate::locations::{is_metadata_file, is_same, is_within, unslashed, version_of};
 use crate::names::{is_own, own_name};
 use crate::placing::{folder_of, former};
 
 /// The namespace of last files, in that of the service.
 pub(crate) const FOLDER: &str = "dropped";
 
-/// Whether the version in the file `last` names this file as its own, or in its log.
-fn knows(last: &Loaded<TableMetadata>, file: &str) -> bool {
-    is_same(&last.location, file) || log(last).any(|known| is_same(known, file))
+/// The file of a version, and those in its log. Logs may be long, so they are looked up.
+struct Known(BTreeSet<String>);
+
+impl Known {
+    fn by(version: &Loaded<TableMetadata>) -> Self {
+        Self(log(version).chain([version.location.as_str()]).map(unslashed).collect())
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.0.contains(&unslashed(file))
+    }
 }
 
 /// Whether no server can be about to delete the file `new`, nor one of its log, when `last` is the last one of its table.
 fn may_follow(last: &Loaded<TableMetadata>, new: &Loaded<TableMetadata>) -> bool {
     let folders = [last.metadata.location().to_owned(), folder_of(&last.location).to_owned()].into_iter();
     let folders: Vec<_> = folders.chain(former(&last.metadata)).collect();
-    let is_known = |file: &str| knows(last, file);
+    let known = Known::by(last);
+    let is_known = |file: &str| known.has(file);
     let was_here = |file: &str| is_known(file) || folders.iter().any(|folder| is_within(file, folder));
     if last.metadata.uuid() != new.metadata.uuid() || !was_here(&new.location) && !log(new).any(was_here) {
         return true;
@@ -111,7 +122,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                              under another name";
                 return Err(ServiceError::invalid(words));
             }
-            known = now.metadata.uuid() == new.metadata.uuid() && knows(&now, &new.location);
+            known = now.metadata.uuid() == new.metadata.uuid() && Known::by(&now).has(&new.location);
         }
         let (at, name) = (self.head().await?, kept_as(&new.metadata)?);
         let Some(kept) = self.committer.catalog().entry(&at, &name).await? else {
