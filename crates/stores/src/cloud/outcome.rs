@@ -227,7 +227,11 @@ impl fmt::Display for Ending {
             Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
             // The address at which a cloud's own machines get credentials: the last place that is tried.
             Self::NotTried { why } if why.contains("169.254.169.254") => {
-                write!(f, "no credentials in the environment, in files, or from this machine's role ({why})")
+                write!(
+                    f,
+                    "no credentials in the environment (docs/stores/s3.md, azure.md and gcs.md name the variables), in files, or \
+                     from this machine's role ({why})"
+                )
             }
             Self::NotTried { why } => write!(f, "{why}"),
         }
