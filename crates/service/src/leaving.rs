@@ -91,8 +91,8 @@ pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// The actions of a commit that drops or replaces a table, on the condition that this is its entry still: the last file is kept. None
-    /// if that cannot be read, so that the table can be dropped.
+    /// The actions of a commit that drops or replaces a table: the last file is kept, if the commit asserts that this is its entry still;
+    /// otherwise it may be an earlier one. None if that cannot be read, so that the table can be dropped.
     pub(crate) async fn leaves(&self, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(Vec::new()) };
         let Ok(last) = self.table_body(pointer).await else { return Ok(Vec::new()) };

@@ -22,6 +22,7 @@ use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, table_entry};
 use crate::reading::{FORMAT, is_iceberg, no_table};
+use crate::transaction::lead;
 use crate::{Counts, Service, leaving, purge};
 
 /// A table to create.
@@ -44,6 +45,10 @@ pub struct NewTable {
 /// What new tables get that do not say otherwise, as from Iceberg's own server: readers of tables without it go by an older default,
 /// gzip, and Java's clients then write that.
 const NEW_CODEC: (&str, &str) = ("write.parquet.compression-codec", "zstd");
+
+/// How often a table is dropped only if it is still at the file that was seen. Afterwards commits of other servers would keep it there
+/// for ever, so what is kept of it may be an earlier file ([`leaving`]).
+const EXACT_DROPS: u32 = 5;
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Creates a table.
@@ -278,9 +283,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             let mut actions = vec![Action::Assert { name: old.clone(), holds: Assertion::Exists(kind) }];
             if kind == EntryKind::Table {
-                // A table of Lance may have come in its place.
-                let holds = Assertion::Property { key: FORMAT.to_owned(), value: None };
-                actions.push(Action::Assert { name: old.clone(), holds });
+                actions.push(is_no_lance(&old));
             }
             let nobody_looks = self.nobody_looks(&at, entry.as_ref()).await?;
             if let (Some(entry), false) = (&entry, nobody_looks.is_empty()) {
@@ -362,46 +365,71 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     async fn try_drop(&self, table: &Identifier, purge: bool, key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let name = table.catalog_name()?;
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let at = self.head().await?;
-            if self.inner.replayed(&at, key).await?.is_some() {
-                return Ok(());
+        let places = lead::places([self.inner.cells.of(&name)].iter());
+        let mut led = Vec::new();
+        let mut answer = self.drop_once(table, (purge, true), key).await;
+        for attempt in 1..self.inner.settings.attempts {
+            if !matches!(answer, Ok(false)) {
+                break;
             }
-            let entry = self.entry(&at, &name).await?.filter(is_iceberg).ok_or_else(|| no_table(table))?;
-            match self.inner.commit_once(key, self.dropping(&name, &entry, purge).await?, "").await {
-                Ok(_) => return Ok(()),
-                // A commit came first: drop, and purge, what is there now.
-                Err(CommitFailure::Refused(refusal))
-                    if attempts < self.inner.settings.attempts
-                        && (matches!(refusal, Refusal::PointerMoved { .. }) || leaving::told(&refusal).is_some()) => {}
-                Err(failure) => {
-                    return Err(failure.told(|refusal| match refusal {
-                        _ if leaving::told(refusal).is_some() => leaving::told(refusal),
-                        Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_table(table)),
-                        Refusal::Exists(_) => purge::told(refusal),
-                        Refusal::PointerMoved { .. } => {
-                            let words = "commits to the table came first every time; not done: try again later";
-                            Some(ServiceError::new(Kind::Unavailable, words))
-                        }
-                        _ => None,
-                    }));
-                }
+            // A commit came first. Those of this server wait from now on, unless too many do already.
+            if led.is_empty() {
+                led = self.inner.lead_all(&places).await.unwrap_or_default();
+            }
+            answer = self.drop_once(table, (purge, purge || attempt < EXACT_DROPS), key).await;
+        }
+        lead::hand_over(&mut led);
+        match answer? {
+            true => Ok(()),
+            false => {
+                let words = "commits to the table came first every time; not done: try again later";
+                Err(ServiceError::new(Kind::Unavailable, words))
             }
         }
     }
 
-    async fn dropping(&self, name: &Name, entry: &Entry, purge: bool) -> Result<Vec<Action>, ServiceError> {
-        let holds = Assertion::Pointer(entry.pointer.clone());
-        let mut actions = vec![Action::Assert { name: name.clone(), holds }];
-        actions.extend(self.inner.leaves(entry).await?);
+    /// Tries once; `false` if a commit came first.
+    async fn drop_once(
+        &self,
+        table: &Identifier,
+        (purge, exact): (bool, bool),
+        key: Option<&Idempotency>,
+    ) -> Result<bool, ServiceError> {
+        let (at, name) = (self.head().await?, table.catalog_name()?);
+        if self.inner.replayed(&at, key).await?.is_some() {
+            return Ok(true);
+        }
+        let entry = self.entry(&at, &name).await?.filter(is_iceberg).ok_or_else(|| no_table(table))?;
+        let mut actions = vec![match exact {
+            true => Action::Assert { name: name.clone(), holds: Assertion::Pointer(entry.pointer.clone()) },
+            false => is_no_lance(&name),
+        }];
+        actions.extend(self.inner.leaves(&entry).await?);
         if let (Some(pointer), Some(location), true) = (&entry.pointer, &entry.location, purge) {
             actions.push(purge::noted(location, pointer, self.inner.env.unix_ms())?);
         }
-        actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
-        Ok(actions)
+        actions.push(Action::Drop { name, kind: EntryKind::Table, expected: None });
+        match self.inner.commit_once(key, actions, "").await {
+            Ok(_) => Ok(true),
+            Err(CommitFailure::Refused(refusal))
+                if matches!(refusal, Refusal::PointerMoved { .. }) || leaving::told(&refusal).is_some() =>
+            {
+                Ok(false)
+            }
+            Err(failure) => Err(failure.told(|refusal| match refusal {
+                Refusal::NotFound(_) | Refusal::WrongKind { .. } | Refusal::PropertyChanged { .. } => {
+                    Some(no_table(table))
+                }
+                Refusal::Exists(_) => purge::told(refusal),
+                _ => None,
+            })),
+        }
     }
+}
+
+/// The condition that no table of Lance has come in the place of one of Iceberg.
+fn is_no_lance(name: &Name) -> Action {
+    Action::Assert { name: name.clone(), holds: Assertion::Property { key: FORMAT.to_owned(), value: None } }
 }
 
 /// Whether these updates made this table: its number is theirs.

@@ -4,7 +4,7 @@
 //! server commits to these tables (`lead.rs`).
 
 mod folders;
-mod lead;
+pub(crate) mod lead;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,23 +17,23 @@ use crate::error::ServiceError;
 use crate::mutant::{self, Mutant};
 
 /// The role at one table. The commit holds its cell.
-pub(super) type Lead = Seat<Arc<Request>, Told>;
+pub(crate) type Lead = Seat<Arc<Request>, Told>;
 
 /// Ends these roles; those that wait take them together.
-pub(super) fn hand_over(led: &mut Vec<Lead>) {
+pub(crate) fn hand_over(led: &mut Vec<Lead>) {
     led.drain(..).for_each(Seat::hand_over);
 }
 
 /// Its place at each of these tables, which are in the order of their names.
-pub(super) type Places = Several<Arc<Request>, Told>;
+pub(crate) type Places = Several<Arc<Request>, Told>;
 
-pub(super) fn places<'a>(cells: impl Iterator<Item = &'a Arc<Cell>>) -> Places {
+pub(crate) fn places<'a>(cells: impl Iterator<Item = &'a Arc<Cell>>) -> Places {
     Several::of(cells.map(|cell| Arc::clone(&cell.queue)))
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// The role at each of these tables. It ends when the seats are handed over or dropped.
-    pub(super) async fn lead_all(&self, places: &Places) -> Result<Vec<Lead>, ServiceError> {
+    pub(crate) async fn lead_all(&self, places: &Places) -> Result<Vec<Lead>, ServiceError> {
         let to_lead = || Arc::new(Request::to_lead());
         if mutant::is(Mutant::LedInAnyOrder) {
             let mut each: Vec<_> = places.queues().map(|queue| Several::of([Arc::clone(queue)])).collect();
