@@ -3,11 +3,13 @@
 //! A server deletes two kinds of metadata files of a table, at once or after it slept for hours: what has left the log, if the table
 //! asks for that, and what an attempt wrote that was not committed, once the pointer has left the file on which it was prepared. So
 //! the table never gets such a file again. A file may become a table's by a registration only, which looks at the last file that
-//! the table had: the one that it has now, or the one with which it was dropped or replaced. That one is kept for a day, under the
-//! table's UUID. These may follow it:
+//! the table had: the one that it has now, or those with which it was dropped or replaced. These are kept for a day after the last
+//! drop, under the table's UUID, except those that a later one has in its log. What is one of them, or in its log, may follow; else
+//! a file may follow if it may follow each:
 //!
 //! * itself, and what is in its log: nobody deletes these;
-//! * what has another name than the server's own ([`is_metadata_file`]): no server deletes it;
+//! * what has another name than the server's own ([`is_metadata_file`]): no server deletes it. But a manifest list that a server wrote
+//!   for an append, and the last file does not name, may be that of an attempt, which is deleted with it;
 //! * what is neither where the table had files nor has such files in its log, as after the files of a table were copied elsewhere;
 //! * what has the last file in its log, as what another catalog wrote; an attempt that was prepared on the last file is not deleted;
 //! * what has a higher number in its name and is dated later, and does not begin at a file of that log, as attempts do: another
@@ -21,6 +23,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Name, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
+use glidepath_table::rebase::is_rebased_list;
 use iceberg::spec::TableMetadata;
 
 use crate::Inner;
@@ -34,6 +37,12 @@ use crate::placing::{folder_of, former};
 
 /// The namespace of last files, in that of the service.
 pub(crate) const FOLDER: &str = "dropped";
+
+/// The properties of an entry there that name files, in the order in which they were the last ones.
+const FILE: &str = "file.";
+
+/// The most last files of one table: none in the log of another one.
+const MOST: usize = 64;
 
 /// The file of a version, and those in its log. Logs may be long, so they are looked up.
 struct Known(BTreeSet<String>);
@@ -55,11 +64,19 @@ fn may_follow(last: &Loaded<TableMetadata>, new: &Loaded<TableMetadata>) -> bool
     let known = Known::by(last);
     let is_known = |file: &str| known.has(file);
     let was_here = |file: &str| is_known(file) || folders.iter().any(|folder| is_within(file, folder));
-    if last.metadata.uuid() != new.metadata.uuid() || !was_here(&new.location) && !log(new).any(was_here) {
+    // A copy of an attempt, too, needs the manifest lists that it wrote.
+    let lists = |of: &Loaded<TableMetadata>| {
+        let lists = of.metadata.snapshots().map(|snapshot| snapshot.manifest_list());
+        lists.filter(|list| is_rebased_list(list)).map(unslashed).collect::<BTreeSet<_>>()
+    };
+    let lists_kept = lists(new).is_subset(&lists(last));
+    let is_elsewhere = lists_kept && !was_here(&new.location) && !log(new).any(was_here);
+    if last.metadata.uuid() != new.metadata.uuid() || is_elsewhere {
         return true;
     }
     // A client may date a snapshot, and so a version, as it likes; only servers give names.
-    let is_higher = version_of(&new.location) > version_of(&last.location)
+    let numbers = (version_of(&last.location), version_of(&new.location));
+    let is_higher = matches!(numbers, (Some(last), Some(new)) if new > last)
         && new.metadata.last_updated_ms() > last.metadata.last_updated_ms();
     let is_later =
         log(new).any(|file| is_same(file, &last.location)) || !log(new).next_back().is_some_and(is_known) && is_higher;
@@ -69,7 +86,7 @@ fn may_follow(last: &Loaded<TableMetadata>, new: &Loaded<TableMetadata>) -> bool
     if brings_back && (deletes_log(&last.metadata) || deletes_log(&new.metadata)) {
         return false;
     }
-    is_known(&new.location) || !is_metadata_file(&new.location) || is_later
+    is_known(&new.location) || is_later || lists_kept && !is_metadata_file(&new.location)
 }
 
 /// The metadata files that a version names, from the oldest.
@@ -96,12 +113,18 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     pub(crate) async fn leaves(&self, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(Vec::new()) };
         let Ok(last) = self.table_body(pointer).await else { return Ok(Vec::new()) };
-        let mut actions = Vec::new();
-        let (at, kept) = (self.head().await?, kept_as(&last.metadata)?);
+        let (at, kept, known) = (self.head().await?, kept_as(&last.metadata)?, Known::by(&last));
+        let (mut actions, mut files) = (Vec::new(), Vec::new());
         if let Some(before) = self.committer.catalog().entry(&at, &kept).await? {
+            files.extend(kept_files(&before).filter(|file| !known.has(file)).cloned());
             actions.extend(claims::removed(&kept, before.pointer));
         }
-        let entry = claims::timed(self.env.unix_ms(), None, Some(pointer.clone()));
+        files.push(pointer.clone());
+        let files = files.split_off(files.len().saturating_sub(MOST));
+        let mut entry = claims::timed(self.env.unix_ms(), None, Some(self.fresh_uuid().to_string()));
+        entry
+            .properties
+            .extend(files.into_iter().enumerate().map(|(number, file)| (format!("{FILE}{number:02}"), file)));
         actions.push(Action::Create { name: kept, entry });
         Ok(actions)
     }
@@ -114,12 +137,13 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     ) -> Result<Action, ServiceError> {
         let mut known = false;
         if let Some(pointer) = replaced.and_then(|entry| entry.pointer.as_ref())
-            && let Ok(now) = self.table_body(pointer).await
+            && let Some(now) = self.last_body(pointer).await?
         {
             if !may_follow(&now, new) {
-                let words = "the file does not follow the metadata of the table that has the name, and it, or a file of its own log, is in \
-                             that one's log no more, so that may be about to be deleted: register a copy of the file in the same folder, \
-                             under another name";
+                let words = format!(
+                    "the file does not follow the metadata of the table that has the name, and it, or a file of its own log, is in that one's \
+                     log no more, so that may be about to be deleted: register {A_COPY}"
+                );
                 return Err(ServiceError::invalid(words));
             }
             known = now.metadata.uuid() == new.metadata.uuid() && Known::by(&now).has(&new.location);
@@ -128,20 +152,45 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Some(kept) = self.committer.catalog().entry(&at, &name).await? else {
             return Ok(Action::Assert { name, holds: Assertion::Absent });
         };
-        if let Some(pointer) = kept.pointer.as_ref().filter(|_| !known)
-            && let Ok(last) = self.table_body(pointer).await
-            && !may_follow(&last, new)
-        {
-            let words = "the table was dropped or replaced less than a day ago, and neither its last metadata file nor the log of that has \
-                         this file, so it, or a file of its own log, may be about to be deleted; not done: register one of those, or a copy \
-                         of this file in the same folder, under another name and without its metadata-log";
+        let mut follows = true;
+        for file in kept_files(&kept).filter(|_| !known) {
+            let Some(last) = self.last_body(file).await? else { continue };
+            let may = may_follow(&last, new);
+            if may && Known::by(&last).has(&new.location) {
+                follows = true;
+                break;
+            }
+            follows &= may;
+        }
+        if !follows {
+            let words = format!(
+                "the table was dropped or replaced less than a day ago, and neither its last metadata file nor the log of that has this file, \
+                 so it, or a file of its own log, may be about to be deleted; not done: register one of those, or {A_COPY}"
+            );
             return Err(ServiceError::new(Kind::Unavailable, words));
         }
         Ok(Action::Assert { name, holds: Assertion::Pointer(kept.pointer) })
     }
+
+    /// A last version; `None` if its file is gone or damaged.
+    async fn last_body(&self, file: &str) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
+        match self.table_body(file).await {
+            Ok(body) => Ok(Some(body)),
+            Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
-/// Where the last file of a table is kept.
+/// What can be registered at once.
+const A_COPY: &str = "a copy of this file in the same folder, under another name and without its metadata-log (if it names a manifest list \
+     that the server has written for an append which was not done, only a day later)";
+
+fn kept_files(kept: &Entry) -> impl Iterator<Item = &String> {
+    kept.properties.iter().filter(|(key, _)| key.starts_with(FILE)).map(|(_, file)| file)
+}
+
+/// Where the last files of a table are kept.
 fn kept_as(metadata: &TableMetadata) -> Result<Name, ServiceError> {
     own_name([FOLDER, &metadata.uuid().to_string()])
 }
@@ -194,6 +243,29 @@ mod tests {
         let other = last(true).metadata.clone().into_builder(None).assign_uuid(uuid::Uuid::nil()).build().unwrap();
         let other = Arc::new(Body::of(version(1, 10, [], true).location.clone(), other.metadata).unwrap());
         assert!(may_follow(&last(true), &other), "another table's");
+    }
+
+    /// The same with a snapshot of this list.
+    fn with_list(version: &Loaded<TableMetadata>, list: &str) -> Loaded<TableMetadata> {
+        let mut json: serde_json::Value = serde_json::from_slice(&version.json).unwrap();
+        json["snapshots"] = serde_json::json!([{ "snapshot-id": 1, "sequence-number": 0, "timestamp-ms": 1,
+            "manifest-list": format!("file:///lake/n/t/metadata/{list}"), "summary": { "operation": "append" } }]);
+        Arc::new(Body::of(version.location.clone(), serde_json::from_value(json).unwrap()).unwrap())
+    }
+
+    /// The list of an attempt is deleted with it, whatever the name of a copy.
+    #[test]
+    fn a_list_that_may_be_about_to_be_deleted_follows_nothing() {
+        let (last, list) = (version(9, 90, 6..9, false), "snap-1-rebased-a.avro");
+        for location in
+            ["file:///lake/n/t/metadata/copy.metadata.json", "file:///lake/copy/metadata/copy.metadata.json"]
+        {
+            let copy = Arc::new(Body::of(location.to_owned(), version(5, 50, 0..0, false).metadata.clone()).unwrap());
+            assert!(may_follow(&last, &with_list(&copy, "snap-1-other.avro")), "{location}");
+            assert!(!may_follow(&last, &with_list(&copy, list)), "{location}");
+            assert!(may_follow(&with_list(&last, list), &with_list(&copy, list)), "{location}");
+        }
+        assert!(may_follow(&last, &with_list(&version(10, 95, 7..10, false), list)), "committed after the last");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
 use crate::cells::Cell;
-use crate::commit::decide::{committable, is_in_table, is_of_other, shows};
+use crate::commit::decide::{committable, is_in_table, is_of_other, lasting, shows};
 use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Lost, Next, Request, TableCommit};
 use crate::error::{Kind, Proof, ServiceError};
@@ -451,6 +451,6 @@ fn is_there(commit: &TableCommit, now: &TableMetadata) -> bool {
 fn is_shown(commit: &TableCommit, now: &TableMetadata) -> bool {
     match commit.updates.is_empty() {
         true => check(&commit.requirements, Some(now)).is_ok(),
-        false => commit.updates.iter().all(|update| shows(update, now) == Some(true)),
+        false => lasting(commit).all(|update| shows(update, now) == Some(true)),
     }
 }

@@ -103,6 +103,12 @@ pub fn list_location(metadata: &TableMetadata, snapshot_id: i64, fresh: Uuid) ->
     format!("{folder}/snap-{snapshot_id}-rebased-{fresh}.avro")
 }
 
+/// Whether a manifest list has a name as a rebase gives: it may be that of a commit which was not done.
+#[must_use]
+pub fn is_rebased_list(list: &str) -> bool {
+    list.rsplit('/').next().is_some_and(|name| name.starts_with("snap-") && name.contains("-rebased-"))
+}
+
 /// Puts an append on top of its branch. The candidate may have been recognized by older metadata; this looks again.
 ///
 /// `metadata` may hold appends that were rebased just now and are not written yet, if their lists are still in `lists`:

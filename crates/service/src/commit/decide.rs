@@ -193,12 +193,26 @@ pub(crate) fn committable(on: &Loaded<TableMetadata>) -> Result<(), ServiceError
 
 /// The snapshots of the commit are in the table. A request of its own with the same snapshots would not be done by that.
 fn before(now: &TableMetadata, commit: &TableCommit) -> Result<One, ServiceError> {
-    if commit.updates.iter().all(|update| shows(update, now) != Some(false)) {
+    if lasting(commit).all(|update| shows(update, now) != Some(false)) {
         return Ok(One { next: None, fitting: Fitting::Before });
     }
     let words = "its snapshots are in the table, and the table is not in all as it makes it (properties, schemas, tags, statistics, \
                  format version, what it removes): whether it was done is not known";
     Err(ServiceError::new(Kind::Unknown, words))
+}
+
+/// The updates of a commit without the removals of what it sets again: a replacement of a table removes its branch first.
+pub(crate) fn lasting(commit: &TableCommit) -> impl Iterator<Item = &TableUpdate> {
+    commit.updates.iter().enumerate().filter_map(|(at, update)| {
+        let is_set_again = |removed: &str| {
+            let sets = |later: &TableUpdate| matches!(later, TableUpdate::SetSnapshotRef { ref_name, .. } if ref_name == removed);
+            commit.updates[at..].iter().any(sets)
+        };
+        match update {
+            TableUpdate::RemoveSnapshotRef { ref_name } if is_set_again(ref_name) => None,
+            update => Some(update),
+        }
+    })
 }
 
 /// Whether a table is as an update makes it, where that can be seen.
@@ -220,7 +234,10 @@ pub(crate) fn shows(update: &TableUpdate, now: &TableMetadata) -> Option<bool> {
         TableUpdate::RemoveSnapshotRef { ref_name } => Some(now.snapshot_for_ref(ref_name).is_none()),
         // A branch goes on, and may be seen in its history.
         TableUpdate::SetSnapshotRef { ref_name, reference } if !reference.is_branch() => {
-            Some(now.snapshot_for_ref(ref_name).is_some_and(|has| has.snapshot_id() == reference.snapshot_id))
+            let is_there = now.snapshot_for_ref(ref_name).is_some_and(|has| has.snapshot_id() == reference.snapshot_id);
+            // How long it is kept cannot be seen.
+            let is_plain = reference.retention == iceberg::spec::SnapshotRetention::Tag { max_ref_age_ms: None };
+            (!is_there || is_plain).then_some(is_there)
         }
         TableUpdate::SetStatistics { statistics } => {
             let has = now.statistics_for_snapshot(statistics.snapshot_id);

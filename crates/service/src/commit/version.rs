@@ -1,6 +1,6 @@
 //! Step 4: the files of a version that is not committed yet, and what becomes of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use glidepath_env::Env;
@@ -15,7 +15,7 @@ use super::decide::Draft;
 use crate::Inner;
 use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
-use crate::locations::{is_metadata_file, is_same, is_within};
+use crate::locations::{is_metadata_file, is_same, is_within, unslashed};
 
 /// Attempts that certainly did not and will not take effect. Their files are deleted when the pointer has left the files on which they
 /// were prepared: then no registration gives one to the table ([`leaving`](crate::leaving)).
@@ -43,15 +43,12 @@ impl Lost {
 }
 
 impl LostOne {
-    /// Whether its files may be deleted beside this version of the table. Not if that names one: somebody has registered it then.
-    fn is_over(&self, now: &Loaded<TableMetadata>) -> bool {
-        let is_own = |file: &str| is_same(file, &self.file);
-        let is_list = |list: &str| self.lists.iter().any(|written| is_same(written, list));
+    /// Whether its files may be deleted beside this version of the table, which names these. Not if it names one: somebody has registered
+    /// it then.
+    fn is_over(&self, now: &Loaded<TableMetadata>, named: &BTreeSet<String>) -> bool {
         now.metadata.uuid() == self.uuid
             && !is_same(&now.location, &self.base)
-            && !is_own(&now.location)
-            && !now.metadata.metadata_log().iter().any(|entry| is_own(&entry.metadata_file))
-            && !now.metadata.snapshots().any(|snapshot| is_list(snapshot.manifest_list()))
+            && !self.lists.iter().chain([&self.file]).any(|file| named.contains(&unslashed(file)))
     }
 }
 
@@ -93,7 +90,10 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let mut files = Vec::new();
         for (name, attempts) in lost.0 {
             let Ok(Some(now)) = self.current(&name).await else { continue };
-            let over = attempts.into_iter().filter(|one| one.is_over(&now));
+            let log = now.metadata.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
+            let lists = now.metadata.snapshots().map(|snapshot| snapshot.manifest_list());
+            let named = log.chain(lists).chain([now.location.as_str()]).map(unslashed).collect();
+            let over = attempts.into_iter().filter(|one| one.is_over(&now, &named));
             files.extend(over.flat_map(|one| one.lists.into_iter().chain([one.file])));
         }
         let deletions = files.iter().map(async |file| {

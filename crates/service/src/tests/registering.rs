@@ -224,6 +224,8 @@ async fn what_may_be_about_to_be_deleted_is_not_registered_for_a_day() {
         server.drop_table(&table("u"), false, None).await.unwrap();
         server.register_table(registration("u", &first), None).await.unwrap();
         server.drop_table(&table("u"), false, None).await.unwrap();
+        // It begins at the last one that was dropped, and not at the one before.
+        assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Unavailable);
         server.register_table(registration("t", &last), None).await.unwrap();
         server.commit_table(&table("t"), set("c", None)).await.unwrap();
         server.drop_table(&table("t"), false, None).await.unwrap();
