@@ -256,7 +256,9 @@ mod tests {
     /// The list of an attempt is deleted with it, whatever the name of a copy.
     #[test]
     fn a_list_that_may_be_about_to_be_deleted_follows_nothing() {
-        let (last, list) = (version(9, 90, 6..9, false), "snap-1-rebased-a.avro");
+        let last = version(9, 90, 6..9, false);
+        let list = glidepath_table::rebase::list_location(&last.metadata, 1, uuid::Uuid::nil());
+        let list = list.rsplit('/').next().unwrap();
         for location in
             ["file:///lake/n/t/metadata/copy.metadata.json", "file:///lake/copy/metadata/copy.metadata.json"]
         {

@@ -38,7 +38,7 @@ struct History {
     marks: BTreeMap<String, u32>,
     /// Manifest lists, and manifests in them, of all versions of all tables.
     files: BTreeSet<String>,
-    /// Locations that were to be purged.
+    /// Locations that were to be purged, and the others of their tables.
     purged: BTreeSet<String>,
     /// By manifest list: the manifest that it removes.
     removed: BTreeMap<String, String>,
@@ -148,6 +148,12 @@ impl History {
                 if let (Some(location), Some(file)) =
                     (entry.properties.get("location"), entry.properties.get("metadata"))
                 {
+                    // A reader may have seen the table at any of its folders: it moves, also within its first one, which the note names.
+                    if let Ok(body) = self.body(file) {
+                        let former = body.properties().get("glidepath.former-locations");
+                        let former = former.and_then(|noted| serde_json::from_str::<Vec<String>>(noted).ok());
+                        self.purged.extend(former.unwrap_or_default().into_iter().chain([body.location().to_owned()]));
+                    }
                     notes.push((name, location.clone(), file.clone()));
                 }
                 continue;
