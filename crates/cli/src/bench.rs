@@ -8,7 +8,6 @@ use clap::builder::TypedValueParser;
 use glidepath_bench::{
     Cell, Ended, Figures, Line, Measured, Operation, Progress, Protocol, Running, Start, Sweep, Swept, page,
 };
-use glidepath_lab::library::Shelf;
 use glidepath_model::Span;
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
@@ -22,6 +21,7 @@ use crate::interrupt::on_interrupt_that_leaves;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::{complain, counted, counted_entries, deviation_percent, print, print_json, table};
+use crate::predicted::{basis, of_another_store, read_profile};
 use crate::progress::Display;
 use crate::whole::without_leading_zeros;
 use worker::in_processes;
@@ -149,7 +149,7 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
         return ended;
     }
     // Finished cells are kept, also after an error.
-    arguments.write(&lines, cells.len())?;
+    arguments.write(&lines, cells.len(), profile)?;
     ended
 }
 
@@ -176,21 +176,6 @@ fn ended(swept: Swept<Failure>, planned: usize) -> (Vec<Line>, Result<(), Failur
         Err(error) => Err(error.after(left)),
     };
     (lines, ended)
-}
-
-pub(crate) fn read_profile(name: &str) -> Result<Profile, Failure> {
-    let text = Shelf::Providers.find(name)?;
-    Profile::parse(&text.text).map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))
-}
-
-/// The warning about predictions with a profile that was measured on another store.
-fn of_another_store(profile: &Profile, url: &str) -> Option<String> {
-    let (store, _) = profile.title.split_once(", as measured ").filter(|_| profile.measured.is_some())?;
-    let bench = bare(url);
-    let is_another = store.trim_end_matches('/') != bench.trim_end_matches('/');
-    is_another.then(|| {
-        format!("warning: --profile is of another store ({store}): the predictions are of that one, and not of {bench}")
-    })
 }
 
 impl Arguments {
@@ -241,11 +226,12 @@ impl Arguments {
         folder::label_of_store("bench", &self.store)
     }
 
-    fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
+    fn write(&self, lines: &[Line], planned: usize, profile: Option<&Profile>) -> Result<(), Failure> {
         let store = bare(&self.store);
         let (date, machine, program) = (today(), machine(), program());
-        let profile = self.profile.as_deref();
-        let how = Measured { store: &store, date: &date, machine: &machine, program: &program, profile, planned };
+        let named = self.profile.as_deref();
+        let how =
+            Measured { store: &store, date: &date, machine: &machine, program: &program, profile: named, planned };
         let page = page(&how, lines)?;
         let place = folder::place(&self.out, lines.len() == planned, RESULTS);
         folder::claim(&place, &self.label())?;
@@ -256,7 +242,11 @@ impl Arguments {
         if self.json {
             return print_json(&lines);
         }
-        print(&as_table(lines, self.profile.is_some()))?;
+        print(&as_table(lines, profile.is_some()))?;
+        let errors: Vec<f64> = lines.iter().filter_map(|line| line.prediction_error).collect();
+        if let Some(words) = profile.and_then(|profile| basis(profile, &errors)) {
+            print(&words)?;
+        }
         let kept = folder::kept(&self.out, &place);
         print(&format!("\nIn {}: report.html, report.md, {RESULTS}{kept}", place.display()))
     }

@@ -17,6 +17,7 @@ use crate::folder::{self, RESULTS, unwritable, write};
 use crate::interrupt::on_interrupt_that_leaves;
 use crate::origin::{machine, program, today};
 use crate::output::{complain, counted, deviation_percent, print, print_json, table, three_digits};
+use crate::predicted::basis;
 use crate::progress::Display;
 use crate::whole;
 
@@ -134,7 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return ended.and(Err(Failure::Interrupted("stopped; nothing is measured".to_owned())));
     }
     // Finished cells are kept, also after an error.
-    arguments.write(&lines, cells.len())?;
+    arguments.write(&lines, cells.len(), world.as_ref())?;
     ended?;
     match lines.iter().filter_map(|line| line.checked.as_ref()).filter(|checked| checked.is_wrong()).count() {
         0 => Ok(()),
@@ -208,7 +209,7 @@ impl Arguments {
                 }
             }
         }
-        self.write(&lines, cells.len())
+        self.write(&lines, cells.len(), Some(world))
     }
 
     fn measure(
@@ -244,7 +245,7 @@ impl Arguments {
         }
     }
 
-    fn write(&self, lines: &[Line], planned: usize) -> Result<(), Failure> {
+    fn write(&self, lines: &[Line], planned: usize, world: Option<&World>) -> Result<(), Failure> {
         let (date, machine, program) = (today(), machine(), program());
         let how = Measured { server: &self.url, date: &date, machine: &machine, program: &program, planned };
         let page = page(&how, lines)?;
@@ -258,6 +259,11 @@ impl Arguments {
             return print_json(&lines);
         }
         print(&as_table(lines))?;
+        let error = |line: &Line| line.figures.error_of(&line.predicted.as_ref()?.figures);
+        let errors: Vec<f64> = lines.iter().filter_map(error).collect();
+        if let Some(words) = world.and_then(|world| basis(&world.profile, &errors)) {
+            print(&words)?;
+        }
         let kept = folder::kept(&self.out, &place);
         print(&format!("\nIn {}: report.html, report.md, {RESULTS}{kept}", place.display()))
     }
@@ -276,10 +282,12 @@ fn as_table(lines: &[Line]) -> String {
         "unknown",
         "client us",
         "server us",
+        "checked",
         "predicted/s",
         "error",
-        "checked",
     ];
+    let is_predicted = lines.iter().any(|line| line.predicted.is_some());
+    let columns = if is_predicted { header.len() } else { header.len() - 2 };
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let mut rows = Vec::new();
     for line in lines {
@@ -302,11 +310,11 @@ fn as_table(lines: &[Line]) -> String {
                 figures.unknown.to_string(),
                 three_digits(line.client_processor_us),
                 or_none(line.server_processor_us),
+                checked,
                 predicted.map_or_else(|| "-".to_owned(), |predicted| format!("{:.1}", predicted.per_s)),
                 predicted
                     .and_then(|predicted| figures.error_of(predicted))
                     .map_or_else(|| "-".to_owned(), deviation_percent),
-                checked,
             ]);
         };
         let name = line.cell.workload.name();
@@ -318,7 +326,8 @@ fn as_table(lines: &[Line]) -> String {
             row(format!("{name}: overwrites"), line.cell.overwrites, overwrites, predicted, "-".to_owned());
         }
     }
-    let mut text = table(&header.map(str::to_owned), 1, rows);
+    rows.iter_mut().for_each(|row| row.truncate(columns));
+    let mut text = table(&header.map(str::to_owned)[..columns], 1, rows);
     text.push_str("\nProcessor time (us) is for one operation.");
     for line in lines.iter().filter(|line| line.busiest_client > 0.9) {
         let Cell { workload, connections, .. } = line.cell;

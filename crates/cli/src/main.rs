@@ -29,6 +29,7 @@ mod load_options;
 mod measure;
 mod origin;
 mod output;
+mod predicted;
 mod progress;
 mod providers;
 #[cfg(feature = "serve")]

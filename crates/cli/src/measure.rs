@@ -27,6 +27,7 @@ use crate::progress::Display;
 use crate::whole::{from_one, without_leading_zeros};
 
 mod compare;
+mod overview;
 
 /// The file of alternatives, beside that of the profile.
 const ALTERNATIVES: &str = "profile-alternatives.toml";
@@ -244,13 +245,13 @@ struct Found {
 }
 
 impl Found {
-    /// Prints the report, and fits the profile and its alternatives, which takes longer.
+    /// Prints an overview, and fits the profile and its alternatives, which takes longer.
     fn of(plan: &Plan, run: &PlanResult, provenance: &Provenance, stop: &AtomicBool) -> Result<Self, Failure> {
         let measurements = Measurement::of(&run.trials);
         let fitted = Fitted::all(&measurements);
         let PlanResult { left_out, complete, .. } = run;
         let page = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete }.page()?;
-        print(&page.markdown())?;
+        print(&overview::text(&page, provenance, &measurements))?;
         let never = AtomicBool::new(false);
         // After a stop of the trials the profile is still fitted; only a further Ctrl-C ends that.
         let stop = if *complete { stop } else { &never };

@@ -25,7 +25,7 @@ mod writer;
 pub use alternatives::{DRAWN, Evidence, alternatives};
 pub use fit::{Fit, Fits, Fitted, GOOD_KS};
 pub use hold::{FailureRate, Rehearsal, fit_holds};
-pub use measurement::{Measurement, Numbers};
+pub use measurement::{Measurement, Numbers, percentile_interval};
 pub use plan::{Estimate, Operation, Plan, PlanError};
 pub use profile::{Provenance, profile};
 pub use raw::write_samples;

@@ -72,7 +72,7 @@ impl Numbers {
 /// the binomial distribution of how many lie below it (David and Nagaraja, "Order Statistics", 2003, 7.1; with the
 /// normal approximation). `None` if fewer than three samples can be expected above it: too few for a percentile.
 #[must_use]
-pub(crate) fn percentile_interval(sorted: &[f64], share: f64) -> Option<(f64, f64)> {
+pub fn percentile_interval(sorted: &[f64], share: f64) -> Option<(f64, f64)> {
     let count = sorted.len() as f64;
     if count * (1.0 - share) < 3.0 - 1e-9 {
         return None;

@@ -10,6 +10,7 @@ use glidepath_protocols::registry::Protocol;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
+use crate::predicted::read_profile;
 use crate::quantity::time;
 use crate::whole::between;
 
@@ -66,7 +67,7 @@ impl PredictionArguments {
             validation: self.validation,
             pause: self.pause,
             threads,
-            ..World::of(self.protocol, crate::bench::read_profile(profile)?, costs)
+            ..World::of(self.protocol, read_profile(profile)?, costs)
         }))
     }
 }

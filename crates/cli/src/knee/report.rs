@@ -293,7 +293,13 @@ fn without(resource: Resource, point: &Point) -> &'static str {
     }
 }
 
+/// The changes with which less than this share of the knee is left are no rows of the table: a cloud store in place of a
+/// local disk.
+const FAR_LESS: f64 = 0.1;
+
 fn what_ifs(what_ifs: &[WhatIf]) -> String {
+    let is_far_less = |what_if: &&WhatIf| what_if.factor_interval.is_some_and(|[_, high]| high < FAR_LESS);
+    let (far_less, rest): (Vec<&WhatIf>, Vec<&WhatIf>) = what_ifs.iter().partition(is_far_less);
     let row = |what_if: &WhatIf| {
         let bound = if what_if.at_least { "> " } else { "" };
         let seen = match what_if.factor_interval {
@@ -309,7 +315,20 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
         ]
     };
     let header = ["with this change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
-    table(&header, 1, what_ifs.iter().map(row).collect())
+    let rows = match rest.is_empty() {
+        true => String::new(),
+        false => table(&header, 1, rest.into_iter().map(row).collect()),
+    };
+    let far_less: Vec<String> =
+        far_less.iter().map(|what_if| format!("{} x{}", what_if.change, factor(what_if.factor))).collect();
+    match far_less.is_empty() {
+        true => rows,
+        false => format!(
+            "{rows}{gap}Less than a tenth is left with: {0}.",
+            far_less.join(", "),
+            gap = if rows.is_empty() { "" } else { "\n" }
+        ),
+    }
 }
 
 /// The sentence if the effect of no assumption is known: each has a lower bound only, or no result.

@@ -1,0 +1,65 @@
+//! On what does a prediction beside a measurement rest, and does it still hold?
+
+use glidepath_lab::library::Shelf;
+use glidepath_sim::Profile;
+
+use crate::failure::Failure;
+use crate::origin::{ago, bare};
+use crate::output::deviation_percent;
+
+/// If every prediction is off by more than this share, to the same side, the cause is what they have in common.
+const OFF: f64 = 0.25;
+
+/// A profile by its name or file.
+pub(crate) fn read_profile(name: &str) -> Result<Profile, Failure> {
+    let text = Shelf::Providers.find(name)?;
+    Profile::parse(&text.text).map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))
+}
+
+/// The warning about predictions with a profile that was measured on another store.
+pub(crate) fn of_another_store(profile: &Profile, url: &str) -> Option<String> {
+    let (store, _) = profile.title.split_once(", as measured ").filter(|_| profile.measured.is_some())?;
+    let bench = bare(url);
+    let is_another = store.trim_end_matches('/') != bench.trim_end_matches('/');
+    is_another.then(|| {
+        format!("warning: --profile is of another store ({store}): the predictions are of that one, and not of {bench}")
+    })
+}
+
+/// What to know about the predictions: when their profile was measured, and whether all of them are off to one side. The
+/// errors are predicted / measured - 1.
+pub(crate) fn basis(profile: &Profile, errors: &[f64]) -> Option<String> {
+    let date = profile.measured.as_ref().map(|measured| measured.date.as_str())?;
+    let ago = ago(date).map_or_else(String::new, |ago| format!(" ({ago})"));
+    let mut text = format!("The profile was measured on {date}{ago}.");
+    if let Some(least) = common_error(errors) {
+        text.push_str(&format!(
+            " All predictions are off by {} or more: the store was probably {} then. Run `glidepath measure` directly \
+             before a comparison.",
+            deviation_percent(least),
+            if least > 0.0 { "faster" } else { "slower" },
+        ));
+    }
+    Some(text)
+}
+
+/// The error nearest to zero, if all are more than [`OFF`] to the same side.
+fn common_error(errors: &[f64]) -> Option<f64> {
+    let nearest = errors.iter().copied().min_by(|a, b| a.abs().total_cmp(&b.abs()))?;
+    let is_common = errors.iter().all(|error| error.signum() == nearest.signum());
+    (nearest.abs() > OFF && is_common).then_some(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_to_one_side_have_a_common_cause() {
+        assert_eq!(common_error(&[0.5, 0.3, 0.9]), Some(0.3));
+        assert_eq!(common_error(&[-0.5, -0.3]), Some(-0.3));
+        for mixed in [&[0.5, -0.3][..], &[0.5, 0.1], &[]] {
+            assert_eq!(common_error(mixed), None);
+        }
+    }
+}
