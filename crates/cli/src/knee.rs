@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use glidepath_lab::Point;
 use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment, Overrides};
 use glidepath_lab::knee::{self, Answer, Bound, KneeError, KneeOptions, MeasuredKnee, Provider};
 use glidepath_lab::library::{Shelf, alternatives, profile};
 use glidepath_model::Span;
+use glidepath_point::Point;
 use glidepath_sim::Alternatives;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! What was simulated, in words: the heading above results.
 
-use glidepath_lab::{Balance, Point};
+use glidepath_point::{Balance, Point};
 use glidepath_workload::Shape;
 
 /// What these points have in common, part by part: tables and store, catalog, kinds of transactions, protocol. A part

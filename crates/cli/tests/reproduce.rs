@@ -30,7 +30,7 @@ fn the_pages_are_of_the_model_that_runs() {
     for page in ["reproduction.md", "reproduction-versioned-manifest.md"] {
         let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap();
-        let expected = format!("model version {}", glidepath_lab::MODEL_VERSION);
+        let expected = format!("model version {}", glidepath_point::MODEL_VERSION);
         assert!(text.contains(&expected), "{path} is not of {expected}: run `glidepath reproduce`");
     }
 }

@@ -3,8 +3,9 @@
 //! It measures processor time, not wall time, because that varies less on a shared machine. `scripts/instructions`
 //! counts the instructions of one case (`-- --case NAME`), which is exactly repeatable.
 
+use glidepath_lab::Metrics;
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Metrics, simulate};
+use glidepath_point::simulate;
 use glidepath_sim::Mode;
 use rustix::time::{ClockId, clock_gettime};
 

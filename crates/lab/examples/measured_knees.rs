@@ -8,10 +8,10 @@
 use std::error::Error;
 use std::num::NonZeroUsize;
 
-use glidepath_lab::Point;
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_lab::knee::{Answer, Knee, KneeOptions, Resource, answer, find};
 use glidepath_model::Span;
+use glidepath_point::Point;
 use glidepath_sim::{EffectPoint, Profile};
 
 const STORES: [&str; 5] = ["s3-standard", "s3-express", "azure-standard", "azure-premium", "gcs"];

@@ -17,10 +17,10 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
+use glidepath_point::{Point, burst_misfit};
 use glidepath_sim::Profile;
 use sha2::{Digest, Sha256};
 
-use crate::config::{Point, burst_misfit};
 use crate::library::{LibraryError, Shelf, profile};
 use layers::{Entry, Layers, entries};
 pub use overrides::{Overrides, Setting};
@@ -234,7 +234,7 @@ fn point(layers: Layers, fallback: &str, profiles: &mut Profiles) -> Result<Poin
         Err(error @ LibraryError::Profile { .. }) => return Err(error.into()),
         Err(error) => return Err(blame("catalog.store", error.to_string())),
     };
-    Point::new(config, crate::config::Profiles { tables: profile, catalog })
+    Point::new(config, glidepath_point::Profiles { tables: profile, catalog })
         .map_err(|error| blame(error.field, format!("found {}; allowed: {}", error.found, error.allowed)))
 }
 

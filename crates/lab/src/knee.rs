@@ -43,6 +43,7 @@ mod variants;
 use std::num::NonZeroUsize;
 
 use glidepath_model::Span;
+use glidepath_point::{Point, burst_misfit};
 use glidepath_sim::Profile;
 use glidepath_workload::SpecError;
 use serde::Serialize;
@@ -54,7 +55,6 @@ pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 pub use plan::{Ceiling, ceiling};
 pub use sensitivity::{Assumption, Varied};
 
-use crate::config::{Point, burst_misfit};
 use hunt::{Hunt, Round, Task};
 use outcome::KneeSearch;
 use queue::Meter;

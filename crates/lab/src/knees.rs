@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use glidepath_model::Span;
+use glidepath_point::{MODEL_VERSION, Point};
 use glidepath_run::{Journal, JournalError, parallel};
 use sha2::{Digest, Sha256};
 
-use crate::config::{MODEL_VERSION, Point};
 use crate::experiment::{Experiment, PlannedPoint};
 use crate::knee::{self, Knee, KneeError, KneeOptions, find};
 use crate::pictures::LOAD;

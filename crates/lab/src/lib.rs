@@ -1,6 +1,5 @@
 //! What does an experiment say? From a TOML file to plans, parallel runs, results, pictures and reports.
 
-mod config;
 pub mod experiment;
 mod interval;
 pub mod knee;
@@ -12,14 +11,10 @@ pub mod report;
 pub mod reproduce;
 pub mod runner;
 pub mod schema;
-mod server;
-mod simulate;
 pub mod summary;
 
-pub use config::{Balance, CatalogConfig, Config, MODEL_VERSION, Point, burst_misfit};
 pub use experiment::{Axis, Experiment, PlannedPoint};
 pub use glidepath_protocols::registry::Protocol;
 pub use interval::Interval;
 pub use metrics::{Group, Latency, Metrics, RANKS, Rank, STRETCHES, SpentMeans};
-pub use simulate::{SimulatedRun, simulate};
 pub use summary::{GroupSummary, PointSummary, RankSummary, RunSummary};

@@ -12,12 +12,11 @@ mod settled;
 use std::ops::Range;
 
 use glidepath_model::{Instant, Span};
+use glidepath_point::{Config, Point, SimulatedRun, part, window};
 use glidepath_workload::{Burst, End, Kind, Record, Spent};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Point};
 use crate::interval::{self, BATCHES, Interval, Part};
-use crate::simulate::SimulatedRun;
 
 /// Tables whose conflicts are counted separately; others are in the totals only.
 pub const RANKS: usize = 50;
@@ -266,16 +265,6 @@ impl Metrics {
     pub fn deciding_success(&self) -> Option<f64> {
         self.validated_overwrite.as_ref().unwrap_or(&self.all).success()
     }
-}
-
-/// The window of a run of this length.
-pub(crate) fn window(duration: Span) -> Range<Instant> {
-    part(duration, 0.25..0.75)
-}
-
-fn part(duration: Span, shares: Range<f64>) -> Range<Instant> {
-    let at = |share: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * share);
-    at(shares.start)..at(shares.end)
 }
 
 fn of_kind<'a>(kind: Kind, fast_appends: &'a mut Tally, overwrites: &'a mut Tally) -> &'a mut Tally {

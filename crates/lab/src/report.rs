@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use glidepath_model::Span;
 use glidepath_page::document;
+use glidepath_point::MODEL_VERSION;
 use maud::{Markup, html};
 
-use crate::config::MODEL_VERSION;
 use crate::experiment::Experiment;
 use crate::pictures::{Drawn, View};
 use crate::schema::Provenance;

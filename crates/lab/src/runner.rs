@@ -8,14 +8,13 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use glidepath_point::{Point, expected_arrivals, simulate};
 use glidepath_run::{Journal, JournalError, parallel};
 use glidepath_sim::Mode;
 
-use crate::config::Point;
 use crate::experiment::Experiment;
 use crate::metrics::Metrics;
 use crate::schema::{Provenance, SchemaError, TransactionFolder};
-use crate::simulate::{expected_arrivals, simulate};
 
 /// The journal's name in a folder of runs.
 pub const JOURNAL: &str = "points.jsonl";

@@ -13,9 +13,9 @@ mod transactions;
 
 use std::path::PathBuf;
 
+use glidepath_point::MODEL_VERSION;
 use parquet::file::metadata::KeyValue;
 
-use crate::config::MODEL_VERSION;
 use crate::experiment::Experiment;
 
 pub use knees::{KNEES, write_knees};

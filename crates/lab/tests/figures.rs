@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Group, Metrics, Point, SimulatedRun, simulate};
+use glidepath_lab::{Group, Metrics};
+use glidepath_point::{Point, SimulatedRun, simulate};
 use glidepath_sim::Mode;
 use glidepath_workload::{End, Kind, Record};
 use proptest::prelude::*;

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use glidepath_lab::Metrics;
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Metrics, simulate};
+use glidepath_point::simulate;
 use glidepath_sim::Mode;
 
 fn metrics(settings: &[&str]) -> Result<Metrics, String> {

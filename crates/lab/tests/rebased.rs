@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::simulate;
+use glidepath_point::simulate;
 use glidepath_sim::Mode;
 use glidepath_workload::{End, Kind, Record};
 

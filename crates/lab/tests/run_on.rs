@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{GroupSummary, Metrics, Point, PointSummary, SimulatedRun, simulate};
+use glidepath_lab::{GroupSummary, Metrics, PointSummary};
 use glidepath_model::{Instant, Span};
+use glidepath_point::{Point, SimulatedRun, simulate};
 use glidepath_sim::Mode;
 
 fn point(settings: &[&str]) -> Point {

@@ -15,8 +15,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{Point, SimulatedRun, simulate};
 use glidepath_model::{Instant, Span};
+use glidepath_point::{Point, SimulatedRun, simulate};
 use glidepath_sim::{Mode, Profile};
 use glidepath_workload::{End, Record};
 

@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::{SimulatedRun, simulate};
 use glidepath_model::{Instant, Span};
+use glidepath_point::{SimulatedRun, simulate};
 use glidepath_sim::{Mode, Stream};
 use glidepath_workload::{Distribution, Shape};
 use statrs::distribution::{ChiSquared, ContinuousCDF, Discrete, DiscreteCDF, Normal, Poisson};

@@ -1,7 +1,7 @@
 //! The uncertainty of a knee, in words, if the profile of its store is a measurement.
 
-use glidepath_lab::Point;
 use glidepath_lab::knee::{Bound, MeasuredKnee};
+use glidepath_point::Point;
 use glidepath_sim::OperationProfile;
 
 use super::Found;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use glidepath_lab::Point;
 use glidepath_lab::knee::{Answer, Assumption, Varied, WhatIf};
 use glidepath_page::{Picture, ReportPage, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
+use glidepath_point::Point;
 
 use super::Found;
 use super::report::{bound, effect, factor, nothing_told, rate, setting, undecided, verdict};

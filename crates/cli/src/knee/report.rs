@@ -1,9 +1,9 @@
 //! The text of a knee: a few lines, then two tables.
 
-use glidepath_lab::Point;
 use glidepath_lab::knee::{
     self, Assumption, Bottleneck, Bound, Ceiling, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd, Varied, WhatIf,
 };
+use glidepath_point::Point;
 
 use super::Found;
 use crate::output::{NONE, interval, share_percent, table};

@@ -3,12 +3,12 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_lab::Point;
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_lab::knee::{Knee, KneeOptions, MeasuredKnee, find, with_measurement};
 use glidepath_measure::{
     Evidence, Fitted, Measurement, Plan, PlanResult, Provenance, SimulatedSite, alternatives, profile, run,
 };
+use glidepath_point::Point;
 use glidepath_sim::{Alternatives, Profile};
 
 /// A measurement of a simulated store, and the profile made of it.

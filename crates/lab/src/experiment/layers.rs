@@ -9,10 +9,10 @@
 
 use std::collections::BTreeMap;
 
+use glidepath_point::Config;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::config::Config;
 use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 

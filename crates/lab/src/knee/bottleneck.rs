@@ -5,13 +5,13 @@
 //! [measured](Measured) at the knee itself are further evidence.
 
 use glidepath_model::Span;
+use glidepath_point::Point;
 use glidepath_workload::{End, Kind, Record};
 use serde::Serialize;
 
 use super::found::{Bound, Knee, deciding};
 use super::outcome::KneeSearch;
 use super::{KneeError, factor_interval};
-use crate::config::Point;
 use crate::metrics::Metrics;
 
 /// A relief is not searched beyond this multiple of the knee: a resource that allows more is the limit in any case.

@@ -4,12 +4,12 @@
 
 use glidepath_env::{Backoff, Exponential, JitterRange};
 use glidepath_model::Span;
+use glidepath_point::{Config, Point, Profiles};
 use glidepath_protocols::registry::Protocol;
 use glidepath_workload::{Appends, Choice, ManifestList, Refresh, Step, TableMetadata};
 
 use super::Provider;
 use super::plan::first_guess;
-use crate::config::{Config, Point, Profiles};
 
 /// A change.
 pub(super) struct Change {

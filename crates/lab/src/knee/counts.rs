@@ -4,14 +4,12 @@
 //! open. So each is decided within that time.
 
 use glidepath_model::{Instant, Span};
+use glidepath_point::{Point, SimulatedRun, window};
 use glidepath_workload::{Burst, End, Kind};
 
 use super::crossing::{Cluster, Decided};
 use super::trial::Rule;
 use super::unseen::Worked;
-use crate::config::Point;
-use crate::metrics::window;
-use crate::simulate::SimulatedRun;
 
 /// A deciding transaction whose work ended in the window.
 struct Deciding {

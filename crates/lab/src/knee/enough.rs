@@ -3,12 +3,12 @@
 //! The work of a search is nearly that of its runs, and the runs of a variant cost about as much as those of the knee
 //! itself, whose cost is known by then.
 
+use glidepath_point::Point;
 use glidepath_sim::Alternatives;
 
 use super::found::Knee;
 use super::variants::FIRST_SHARE;
 use super::{Answer, weight};
-use crate::config::Point;
 
 /// A search of a variant ends within about this number of runs of the knee. (Seen on `s3-express`, with 1 and 10
 /// tables, fast appends only and 90 %: with 5 to 6 runs each some searches remain open, with 5 to 7 none.)

@@ -9,6 +9,7 @@
 //! run begins that is likely to exceed the remaining budget; a run that does exceed it is stopped (`trial`).
 
 use glidepath_model::Span;
+use glidepath_point::Point;
 use glidepath_workload::SpecError;
 
 use super::KneeError;
@@ -18,7 +19,6 @@ use super::outcome::{Judgements, LeftOut};
 use super::plan::{Plan, deciding_share, limits, longest};
 use super::search::{Range, Search};
 use super::trial::{Job, Rule, RunResult, Trial, Verdict};
-use crate::config::Point;
 
 /// The goal and the effort of a hunt.
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@
 //! All of this is on a logarithmic scale. For the variance shares, the range between the extremes counts as a
 //! rectangular distribution (JCGM 100:2008, 4.3.7).
 
+use glidepath_point::Point;
 use glidepath_sim::{Alternative, Alternatives};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -25,7 +26,6 @@ use super::outcome::KneeSearch;
 use super::queue::Meter;
 use super::variants::{in_waves, task};
 use super::{KneeError, KneeOptions, Progress, weighed};
-use crate::config::Point;
 
 /// The fewest knees: fewer do not determine their spread.
 const FEWEST: usize = 4;

@@ -1,14 +1,14 @@
 //! What is the result of a hunt? Which of the judged loads held, which did not, and what lies between.
 
+use glidepath_point::{Point, SimulatedRun};
+
 use super::KneeError;
 use super::crossing::{Crossing, Judged, crossing, in_bracket, worst};
 use super::found::{Bound, Reason};
 use super::hunt::{Hunt, Work};
 use super::narrowing::NEXT_TO;
 use super::trial::Trial;
-use crate::config::Point;
 use crate::interval::Interval;
-use crate::simulate::SimulatedRun;
 
 /// The loads of one stage.
 #[derive(Default)]

@@ -6,9 +6,8 @@
 //! once that is known, long compared with the time until a decision (`trial`).
 
 use glidepath_model::Span;
+use glidepath_point::Point;
 use glidepath_workload::{Choice, Shape, Step, TableMetadata};
-
-use crate::config::Point;
 
 /// The runs that judge one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

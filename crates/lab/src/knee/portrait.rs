@@ -8,6 +8,7 @@
 //! separate runs at that load, which continue as `run_on` says.
 
 use glidepath_model::Span;
+use glidepath_point::{Config, Point, SimulatedRun, Underway, simulate_while};
 use glidepath_run::parallel;
 use glidepath_sim::Mode;
 
@@ -15,9 +16,7 @@ use super::KneeOptions;
 use super::outcome::KneeSearch;
 use super::queue::Meter;
 use super::trial::as_one;
-use crate::config::{Config, Point};
 use crate::metrics::Metrics;
-use crate::simulate::{SimulatedRun, Underway, simulate_while};
 
 /// The share of the budget for it.
 const SHARE: f64 = 0.1;

@@ -6,13 +6,13 @@
 //! for values measured elsewhere (latencies).
 
 use glidepath_model::{ByteSize, Span};
+use glidepath_point::{Config, Point};
 use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
 use glidepath_workload::{Choice, Shape};
 use serde::Serialize;
 
 use super::outcome::KneeSearch;
 use super::{KneeError, factor, factor_interval};
-use crate::config::{Config, Point};
 
 /// The effect of one assumption.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,13 +3,13 @@
 use std::num::NonZeroUsize;
 
 use glidepath_model::Span;
+use glidepath_point::simulate;
 use glidepath_workload::{Distribution, Shape};
 
 use super::*;
 use crate::experiment::{Experiment, Overrides, Setting};
 use crate::library::{Shelf, profile};
 use crate::metrics::Metrics;
-use crate::simulate::simulate;
 
 /// A point of the preset for users, but with transactions of five seconds, so that ten minutes are a long run.
 pub(super) fn point(changes: &[&str]) -> Point {

@@ -18,15 +18,13 @@
 
 use std::sync::Arc;
 
+use glidepath_point::{Point, SimulatedRun, Underway, arrivals_in_window, simulate_while, window};
 use glidepath_sim::Mode;
 
 use super::counts::Counts;
 use super::crossing::{Cluster, Decided, Judged, worst};
 use super::unseen::{Worked, excess, matters};
-use crate::config::Point;
 use crate::interval::{Interval, Part, share};
-use crate::metrics::window;
-use crate::simulate::{SimulatedRun, Underway, arrivals_in_window, simulate_while};
 use glidepath_model::{Instant, Span};
 
 /// A load is hopeless if its odds of failure are this multiple of those that the threshold allows: with a threshold of

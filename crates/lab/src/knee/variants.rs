@@ -5,11 +5,12 @@
 //! without a load that fails: stores with high loads take most work. If it does not suffice for all of them, the first
 //! ones get it: the reliefs, which say what limits the knee, come before the changes.
 
+use glidepath_point::Point;
+
 use super::hunt::{Hunt, Round, Task};
 use super::outcome::KneeSearch;
 use super::queue::{Meter, run_all};
 use super::{Bound, KneeError, KneeOptions, last_step};
-use crate::config::Point;
 
 /// The share of the remaining budget for the first wave.
 pub(super) const FIRST_SHARE: f64 = 0.6;

@@ -4,11 +4,8 @@
 //! later on, so success in the window is too high, and too few commits land.
 
 use glidepath_model::Span;
+use glidepath_point::{Point, SimulatedRun, window};
 use glidepath_workload::Record;
-
-use super::window;
-use crate::config::Point;
-use crate::simulate::SimulatedRun;
 
 /// The most time until a transaction ends, as a share of the time before the window.
 const SHARE: f64 = 0.5;
@@ -27,7 +24,7 @@ pub(super) fn is_settled(point: &Point, outcome: &SimulatedRun) -> bool {
     let arrived = outcome.records.iter().filter(|record| window.contains(&record.arrived));
     let worked = outcome.records.iter().filter(|record| window.contains(&record.work_done));
     let open =
-        |inside: &dyn Fn(&crate::simulate::Open) -> bool| outcome.open.iter().filter(|open| inside(open)).count();
+        |inside: &dyn Fn(&glidepath_point::Open) -> bool| outcome.open.iter().filter(|open| inside(open)).count();
     let ended = quick(
         arrived.map(|record| record.ended.since(record.arrived)).collect(),
         open(&|open| window.contains(&open.arrived)),

@@ -3,12 +3,12 @@
 
 use glidepath_model::Span;
 use glidepath_picture::{Cell as Square, Chart, Hatch, HatchLegend, HeatMap, Scale};
+use glidepath_point::Config;
 use glidepath_run::statistics::Spread;
 
 use super::view::{Axis, Cell, Slice, View, Who};
 use super::words::{LOAD, axis_noun, percent, seconds};
 use super::{Picture, Section, note};
-use crate::config::Config;
 use crate::experiment::ALTERNATIVE;
 use crate::summary::{GroupSummary, SUSTAINED};
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use glidepath_point::Config;
+
 use super::offered;
 use super::words::{self, LOAD, Size, phrase};
-use crate::config::Config;
 use crate::experiment::{ALTERNATIVE, Experiment, PlannedPoint};
 use crate::summary::{GroupSummary, PointSummary, RunSummary};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use glidepath_point::{MODEL_VERSION, Point};
 use maud::{Markup, html};
 use toml::{Table, Value};
 
-use crate::config::{MODEL_VERSION, Point};
 use crate::experiment::{ALTERNATIVE, Axis, Experiment, PlannedPoint};
 use crate::schema::Provenance;
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use glidepath_page::document;
+use glidepath_point::MODEL_VERSION;
 use maud::{Markup, html};
 
 use super::gallery::Gallery;
 use super::{REPORT, ReportError, configuration, counted};
-use crate::config::MODEL_VERSION;
 use crate::experiment::{Experiment, ONE_LOAD};
 use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
 use crate::pictures::{Drawn, View, percent, plain, seconds, significant};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use glidepath_picture::Chart;
+use glidepath_point::MODEL_VERSION;
 
 use super::pictures::GROUPS;
 use super::tables;
-use crate::config::MODEL_VERSION;
 use crate::reproduce::{Figure, Judgement, Runs, Tolerance, Verdict};
 
 /// How the page was made.

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use glidepath_point::Config;
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::experiment::{Experiment, PlannedPoint};
 use crate::metrics::{Group, Latency, Metrics, Rank};
 use crate::runner::Results;

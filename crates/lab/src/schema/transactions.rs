@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use glidepath_model::Span;
+use glidepath_point::SimulatedRun;
 use glidepath_workload::{End, Kind, Record};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::KeyValue;
@@ -11,7 +12,6 @@ use parquet::file::metadata::KeyValue;
 use crate::experiment::Experiment;
 use crate::schema::columns::Columns;
 use crate::schema::{Provenance, SchemaError, origin_of};
-use crate::simulate::SimulatedRun;
 
 /// The folder's name in a run's folder.
 pub const TRANSACTIONS: &str = "transactions";

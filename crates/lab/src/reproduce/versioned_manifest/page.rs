@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use glidepath_page::signed;
+use glidepath_point::MODEL_VERSION;
 
 use super::{Continuous, Costs, Crowd, Ours, Sweep};
-use crate::config::MODEL_VERSION;
 use crate::reproduce::page::{Made, number, processors};
 
 const FINDINGS: &str = include_str!("findings.md");

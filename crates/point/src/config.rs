@@ -1,6 +1,8 @@
 //! The full configuration of one simulated point: a user's settings over a preset, without defaults.
 
-use glidepath_model::Span;
+use std::ops::Range;
+
+use glidepath_model::{Instant, Span};
 use glidepath_protocols::registry::Protocol;
 use glidepath_sim::{EffectPoint, Profile};
 use glidepath_workload::{
@@ -114,7 +116,8 @@ impl Balance {
 
 impl CatalogConfig {
     /// The number of servers in front of it, if there are any.
-    pub(crate) fn servers(&self) -> u32 {
+    #[must_use]
+    pub fn servers(&self) -> u32 {
         self.servers.unwrap_or(1)
     }
 }
@@ -214,7 +217,8 @@ impl Point {
     }
 
     /// Whether only validated overwrites decide on success. Without any, all transactions do.
-    pub(crate) fn overwrites_decide(&self) -> bool {
+    #[must_use]
+    pub fn overwrites_decide(&self) -> bool {
         self.config.transaction.fast_append < 1.0
     }
 
@@ -236,7 +240,9 @@ impl Point {
         })
     }
 
-    pub(crate) fn appends_to_lists(&self) -> bool {
+    /// Whether a commit appends to the manifest list, in place of writing another.
+    #[must_use]
+    pub fn appends_to_lists(&self) -> bool {
         self.config.tables.manifest_list == ManifestList::Append
     }
 
@@ -293,6 +299,19 @@ fn check_catalog(config: &Config, has_profile: bool) -> Result<(), SpecError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The window of a run of this length, whose transactions are counted: its middle half.
+#[must_use]
+pub fn window(duration: Span) -> Range<Instant> {
+    part(duration, 0.25..0.75)
+}
+
+/// The part of a run of this length between two shares of it.
+#[must_use]
+pub fn part(duration: Span, shares: Range<f64>) -> Range<Instant> {
+    let at = |share: f64| Instant::ZERO + Span::from_secs_f64(duration.as_secs_f64() * share);
+    at(shares.start)..at(shares.end)
 }
 
 /// Lengths of a run that are allowed with bursts; `None` if this one is. The window (the middle half) must hold a whole

@@ -17,8 +17,7 @@ use glidepath_workload::{
     Arrival, ArrivalTimes, Client, End, Intent, Kind, Record, Requests, TablePicker, Workload, manifest_list_key,
 };
 
-use crate::config::{Balance, Point};
-use crate::metrics::window;
+use crate::config::{Balance, Point, window};
 use crate::server::{Lead, Life, Server};
 
 /// The catalog's prefix in its store.
@@ -55,12 +54,12 @@ pub struct Open {
 
 /// The progress of a run, for callers that may stop it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Underway {
+pub struct Underway {
     /// Events so far.
-    pub(crate) events: u64,
+    pub events: u64,
     /// Of the transactions that [decide](Point::overwrites_decide) and whose work ended in the window: those that ended
     /// without a commit.
-    pub(crate) failed: u64,
+    pub failed: u64,
 }
 
 /// State shared by all processes of a run.
@@ -104,12 +103,7 @@ pub fn simulate(point: &Point, seed: u64, mode: Mode) -> SimulatedRun {
 }
 
 /// The same, but sometimes asks whether to continue; if not, the run ends, and the outcome covers that part only.
-pub(crate) fn simulate_while(
-    point: &Point,
-    seed: u64,
-    mode: Mode,
-    go_on: &mut dyn FnMut(Underway) -> bool,
-) -> SimulatedRun {
+pub fn simulate_while(point: &Point, seed: u64, mode: Mode, go_on: &mut dyn FnMut(Underway) -> bool) -> SimulatedRun {
     point.config.catalog.protocol.visit(Simulated { point, seed, mode, go_on })
 }
 
@@ -256,7 +250,7 @@ impl Scene {
 }
 
 /// The number of arrivals in the window of a run, exactly as in the simulation.
-pub(crate) fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
+pub fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
     let (mut luck, window) = (Stream::keyed(seed, SOURCE, 0), window(point.config.duration));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
     let before_its_end = arrivals.take_while(|arrival| arrival.at < window.end);
@@ -264,7 +258,7 @@ pub(crate) fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
 }
 
 /// The expected number of transactions of a run, which determines its work.
-pub(crate) fn expected_arrivals(point: &Point) -> f64 {
+pub fn expected_arrivals(point: &Point) -> f64 {
     let arrivals = &point.config.arrivals;
     let usual = point.config.duration.as_secs_f64() / arrivals.scale.as_secs_f64().max(1e-9);
     let share = |burst: glidepath_workload::Burst| burst.lasts.as_secs_f64() / burst.every.as_secs_f64();
