@@ -234,7 +234,7 @@ impl Arguments {
                 all_answers_bytes: bytes(limits.all_answers),
                 most_header_bytes: bytes(limits.most_headers),
                 idle_timeout: duration(limits.idle_timeout),
-                most_connections: limits.most_connections as usize,
+                most_connections: with_descriptors(limits.most_connections as usize),
             },
             operations: Operations {
                 listen: operations.operations_listen,
@@ -296,6 +296,38 @@ fn use_small_pages() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::warn!("huge pages stay on: {error}; the server takes more memory");
     }
+}
+
+/// File descriptors that connections leave for everything else: the files or connections of the store, and logs. Where there
+/// are few, half of them.
+#[cfg(unix)]
+const LEFT: u64 = 1024;
+
+/// As many of these connections as there are file descriptors for. Raises this process's own limit for that, as far as it may: the
+/// usual one, 1,024, would let a thousand idle connections take the descriptors of the store.
+#[cfg(unix)]
+fn with_descriptors(connections: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let (limit, wanted) = (getrlimit(Resource::Nofile), (connections as u64).saturating_add(LEFT));
+    let Some(mut now) = limit.current else { return connections };
+    let raised = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
+    let rise = Rlimit { current: Some(raised), maximum: limit.maximum };
+    if raised > now && setrlimit(Resource::Nofile, rise).is_ok() {
+        now = raised;
+    }
+    let allowed = usize::try_from(now.saturating_sub(LEFT).max(now / 2)).unwrap_or(usize::MAX);
+    if allowed < connections {
+        tracing::warn!(
+            "at most {allowed} connections at once, not {connections} (--most-connections): this process may have {now} open \
+             files (ulimit -n, or LimitNOFILE of a unit)"
+        );
+    }
+    connections.min(allowed)
+}
+
+#[cfg(not(unix))]
+fn with_descriptors(connections: usize) -> usize {
+    connections
 }
 
 impl Arguments {

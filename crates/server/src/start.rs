@@ -273,7 +273,9 @@ impl Server {
         let preparing = service.clone();
         workers.run(move || async move { preparing.prepare().await }).await?;
         let keeping = service.clone();
+        let purging = service.clone();
         workers.keep_up(move || upkeep(keeping));
+        workers.keep_up(move || purges(purging));
         let gate = Arc::new(Gate::new(access, config.limits, metrics));
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
@@ -457,6 +459,13 @@ async fn upkeep(service: Live) {
         // What fails now is done at the next turn, or by another server.
         told("making the namespaces of the service", service.prepare().await.err());
         told("cleaning old keys", service.clean_keys().await.err());
+    }
+}
+
+/// By itself, because a purge can take hours, and keys arise meanwhile.
+async fn purges(service: Live) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(15)).await;
         told("purging dropped tables", service.run_purges().await.err());
     }
 }

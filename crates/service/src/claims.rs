@@ -24,6 +24,7 @@ use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 
 use crate::error::{Kind, Proof, ServiceError};
+use crate::keys::MOST_CLEANINGS;
 use crate::locations::meet;
 use crate::mutant::{self, Mutant};
 use crate::names::{is_own, lacks_own, own_name};
@@ -247,14 +248,24 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     async fn clean(&self, folder: &str, lifetime_ms: u64) -> Result<(), ServiceError> {
+        for _ in 0..MOST_CLEANINGS {
+            if self.clean_some(folder, lifetime_ms).await? < CLEANED_TOGETHER {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn clean_some(&self, folder: &str, lifetime_ms: u64) -> Result<usize, ServiceError> {
         let (at, now) = (self.head().await?, self.inner.env.unix_ms());
         let is_old = |_: &Name, entry: &Entry| {
             (written(entry).saturating_add(lifetime_ms) < now).then(|| entry.properties.get(AT).cloned())
         };
         let folder = own_name([folder])?;
         let old = self.inner.committer.catalog().list(&at, Some(&folder), None, CLEANED_TOGETHER, is_old).await?;
-        if old.is_empty() {
-            return Ok(());
+        let count = old.len();
+        if count == 0 {
+            return Ok(count);
         }
         let actions = old.into_iter().flat_map(|(name, value)| {
             let holds = Assertion::Property { key: AT.to_owned(), value };
@@ -264,7 +275,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let actions = actions.collect();
         match self.inner.committer.commit(actions).await {
             // Another server cleans too, or one was replaced.
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PropertyChanged { .. })) => Ok(()),
+            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PropertyChanged { .. })) => Ok(count),
             Err(error) => Err(error.into()),
         }
     }

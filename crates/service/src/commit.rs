@@ -359,9 +359,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             Settled::Replayed(at) => {
                 lost.add(name, on, next);
-                // Its request was done by an earlier delivery, or the key was another request's.
-                let cleaned = ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again");
-                members.remove(at).answer(Err(NotDone::Refused(cleaned)));
+                self.answer_replayed(at, members).await;
                 return Attempt::Stale;
             }
             Settled::Unknown(error) => return Attempt::Failed(error),

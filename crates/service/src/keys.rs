@@ -24,6 +24,9 @@ const GRACE_MS: u64 = 10 * 60 * 1000;
 /// The most keys that one commit cleans.
 const CLEANED_TOGETHER: usize = 256;
 
+/// The most commits of one call: several servers clean at once, and each refuses what another has cleaned.
+pub(crate) const MOST_CLEANINGS: usize = 1000;
+
 /// The namespace of keys, in that of the service.
 const KEYS: &str = "keys";
 
@@ -285,11 +288,23 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(())
     }
 
-    /// Removes keys that are older than their lifetime; at most one commit's worth. Returns how many.
+    /// Removes the keys that are older than their lifetime, however many: as many as arise. Returns how many were found.
     ///
     /// # Errors
     /// If the catalog does not answer. It may be called again at any time, also by several servers at once.
     pub async fn clean_keys(&self) -> Result<usize, ServiceError> {
+        let mut all = 0;
+        for _ in 0..MOST_CLEANINGS {
+            let found = self.clean_some_keys().await?;
+            all += found;
+            if found < CLEANED_TOGETHER {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    async fn clean_some_keys(&self) -> Result<usize, ServiceError> {
         let at = self.head().await?;
         let keys = own_name([KEYS])?;
         let catalog = self.inner.committer.catalog();

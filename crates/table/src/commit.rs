@@ -133,7 +133,8 @@ pub fn apply(
     if behind { applied(dated(builder(), current, newest)?, updates) } else { built }
 }
 
-/// These updates, with those snapshots to remove only that are there, each once: the crate compares each with all.
+/// These updates, with those snapshots to remove only that are there, each once: the crate compares each with all. What the table
+/// has of their statistics goes with them, as in Iceberg's own library.
 fn known(mut updates: Vec<TableUpdate>, current: &TableMetadata) -> Vec<TableUpdate> {
     let added: BTreeSet<i64> = updates
         .iter()
@@ -149,6 +150,20 @@ fn known(mut updates: Vec<TableUpdate>, current: &TableMetadata) -> Vec<TableUpd
             *snapshot_ids = there.into_iter().collect();
         }
     }
+    let removed = updates.iter().flat_map(|update| match update {
+        TableUpdate::RemoveSnapshots { snapshot_ids } => snapshot_ids.as_slice(),
+        _ => &[],
+    });
+    let mut of_removed = Vec::new();
+    for id in removed.copied() {
+        if current.statistics_for_snapshot(id).is_some() {
+            of_removed.push(TableUpdate::RemoveStatistics { snapshot_id: id });
+        }
+        if current.partition_statistics_for_snapshot(id).is_some() {
+            of_removed.push(TableUpdate::RemovePartitionStatistics { snapshot_id: id });
+        }
+    }
+    updates.extend(of_removed);
     updates
 }
 
@@ -327,6 +342,37 @@ mod tests {
             properties,
         };
         create(creation, Uuid::from_u128(7))
+    }
+
+    #[test]
+    fn statistics_go_with_their_snapshot() {
+        let mut metadata = table(&[]).unwrap();
+        let update = |metadata: TableMetadata, updates: serde_json::Value| {
+            apply(&metadata, None, serde_json::from_value(updates).unwrap()).unwrap().metadata
+        };
+        for id in [1, 2] {
+            let list = format!("file:///lake/t/metadata/{id}.avro");
+            let snapshot = serde_json::json!({
+                "snapshot-id": id, "sequence-number": id, "timestamp-ms": 4_102_444_800_000_i64 + id, "manifest-list": list,
+                "summary": { "operation": "append" }, "schema-id": 0,
+            });
+            let file = format!("file:///lake/t/metadata/{id}.puffin");
+            let sizes = serde_json::json!({ "snapshot-id": id, "statistics-path": file, "file-size-in-bytes": 1 });
+            let mut statistics = sizes.clone();
+            statistics["file-footer-size-in-bytes"] = 1.into();
+            statistics["blob-metadata"] = serde_json::json!([]);
+            metadata = update(
+                metadata,
+                serde_json::json!([
+                    { "action": "add-snapshot", "snapshot": snapshot },
+                    { "action": "set-statistics", "statistics": statistics },
+                    { "action": "set-partition-statistics", "partition-statistics": sizes },
+                ]),
+            );
+        }
+        let now = update(metadata, serde_json::json!([{ "action": "remove-snapshots", "snapshot-ids": [1, 5] }]));
+        assert!(now.statistics_for_snapshot(1).is_none() && now.partition_statistics_for_snapshot(1).is_none());
+        assert!(now.statistics_for_snapshot(2).is_some() && now.partition_statistics_for_snapshot(2).is_some());
     }
 
     #[test]

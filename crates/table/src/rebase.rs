@@ -7,6 +7,7 @@
 
 mod ahead;
 pub(crate) mod avro;
+mod lineage;
 mod list;
 mod lists;
 mod manifest;

@@ -12,7 +12,12 @@ pub(crate) struct Server {
 impl Server {
     /// A server on a store, whose lines of this level and above go there.
     pub(crate) fn start(store: &str, warehouse: &str, level: &str, to: Stdio) -> Self {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
+        let program = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
+        Self::start_by(program, [store, warehouse, level], to)
+    }
+
+    /// The same, by a command to which the arguments are added.
+    pub(crate) fn start_by(mut command: Command, [store, warehouse, level]: [&str; 3], to: Stdio) -> Self {
         command.args(["serve", store, "--warehouse", warehouse, "--listen", "127.0.0.1:0", "--log-level", level]);
         let mut process = command.stdout(Stdio::piped()).stderr(to).spawn().unwrap();
         let mut line = String::new();

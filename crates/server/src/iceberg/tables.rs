@@ -1,6 +1,6 @@
 //! Tables, and commits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
 use ::iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
@@ -199,7 +199,7 @@ fn referenced(body: &Loaded<TableMetadata>) -> Result<Bytes, Problem> {
     let named = metadata["refs"].as_object().into_iter().flat_map(|refs| refs.values());
     let named = named.filter_map(|one| one["snapshot-id"].as_i64());
     // Files of other writers may have no refs.
-    let refs: Vec<_> = named.chain(body.metadata.current_snapshot_id()).collect();
+    let refs: BTreeSet<i64> = named.chain(body.metadata.current_snapshot_id()).collect();
     if let Some(snapshots) = metadata["snapshots"].as_array_mut() {
         snapshots.retain(|snapshot| snapshot["snapshot-id"].as_i64().is_some_and(|id| refs.contains(&id)));
     }

@@ -2,7 +2,7 @@
 //! while it is decoded.
 //!
 //! What is refused is read to its end and thrown away before the answer: a client that still sends would otherwise find its
-//! connection broken, and not know that nothing was done.
+//! connection broken, and not know that nothing was done. So is what is longer than allowed, up to [`DISCARDED`] times the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +23,9 @@ const UNIT: usize = 1024;
 /// So much of each body is not counted: who fills the memory for large bodies holds up no small ones. The most requests at
 /// once limit these.
 pub(crate) const SMALL: usize = 64 << 10;
+
+/// How many times the most bytes of a body are read of one that is refused.
+const DISCARDED: usize = 16;
 
 /// The memory for bodies.
 pub(crate) struct Bodies {
@@ -64,7 +67,7 @@ impl Bodies {
         };
         // A client that asks first has sent nothing, and does not if the answer is no.
         if !headers.contains_key(header::EXPECT) {
-            discard(body, self.most_bytes, deadline).await;
+            discard(body, self.most_bytes.saturating_mul(DISCARDED), deadline).await;
         }
         Err(refusal)
     }

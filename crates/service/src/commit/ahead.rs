@@ -94,12 +94,17 @@ impl Drop for Kept {
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Reads the files of an append that must wait for others anyway, if not too many read already.
     pub(crate) async fn read_meanwhile(&self, (cell, readers): (&Cell, &Readers), request: &mut Request) {
-        let Some(on) = cell.known() else { return };
+        let Some(on) = cell.known().filter(|on| self.may_read(&on.metadata)) else { return };
         let Some(_reader) = readers.enter() else { return };
         let begun = self.env.now();
         let read = read_ahead(&request.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
         request.ahead = read.and_then(|read| Kept::within(read, &self.kept_ahead));
         request.reading = self.env.now().since(begun);
+    }
+
+    /// Whether files in the folder for metadata that the table names may be read for a client: it may be another table's.
+    fn may_read(&self, on: &TableMetadata) -> bool {
+        self.settings.metadata_folder(on.location(), on.properties()).is_ok()
     }
 
     /// Waits for others that read their files, before `own` leads.
@@ -112,7 +117,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as do
     /// not take too much memory. A single commit may need none.
     pub(super) async fn ahead(&self, on: &TableMetadata, requests: &[Arc<Request>]) -> VecDeque<Option<ReadAhead>> {
-        if requests.len() < 2 {
+        if requests.len() < 2 || !self.may_read(on) {
             return VecDeque::new();
         }
         let list = on.current_snapshot().and_then(|head| self.lists.get(head.manifest_list()));

@@ -138,7 +138,11 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 return Err(ServiceError::new(Kind::Conflict, "its branch has moved"));
             }
             Recognized::AlreadyThere => return before(now, commit),
-            Recognized::Candidate(candidate) => candidate,
+            Recognized::Candidate(candidate) => {
+                // Before a file is read for the client: the folder that the table names may be one that the client may not read.
+                self.settings.metadata_folder(now.location(), now.properties())?;
+                candidate
+            }
             Recognized::No(why) => return self.writable(as_it_is(now, file, commit, &why)?),
         };
         let (fresh, now_ms) = (self.fresh_uuid(), i64::try_from(self.env.unix_ms()).unwrap_or(i64::MAX));

@@ -11,7 +11,7 @@ use iceberg::spec::TableMetadata;
 
 use super::decide::{Fitting, NotDone};
 use super::settle::{self, Settled};
-use super::{Attempt, Next, Request};
+use super::{Attempt, Member, Next, Request};
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
 use crate::keys::is_key;
@@ -19,7 +19,37 @@ use crate::mutant::{self, Mutant};
 use crate::placing::{self, Moving};
 use crate::{Inner, purge};
 
+/// The answer, where nothing is found under the key any more.
+const CLEANED: &str = "the key was cleaned meanwhile; send it again";
+
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
+    /// Answers the one whose request was done by an earlier delivery, or whose key was another request's; and all others of which that
+    /// is so: clients repeat their requests together when a server has died, and with an attempt for each there would be none left
+    /// for those that wait with them.
+    pub(super) async fn answer_replayed(&self, at: usize, members: &mut Vec<Member>) {
+        let answer = |member: Member| {
+            member.answer(Err(NotDone::Refused(ServiceError::new(Kind::Unavailable, CLEANED))));
+        };
+        answer(members.remove(at));
+        // Those that cannot be looked up now are found by the next attempts.
+        let Ok(at) = self.head().await else { return };
+        let mut rest = Vec::with_capacity(members.len());
+        for mut member in members.drain(..) {
+            // The commit was refused as a whole.
+            member.sent = false;
+            let name = member.request().key.as_ref().and_then(|key| key.name().ok());
+            let noted = match &name {
+                Some(name) => self.committer.catalog().entry(&at, name).await.is_ok_and(|entry| entry.is_some()),
+                None => false,
+            };
+            match noted {
+                true => answer(member),
+                false => rest.push(member),
+            }
+        }
+        *members = rest;
+    }
+
     /// Step 5, and 7 where its outcome is unknown. A table that moves has claimed its folder.
     pub(super) async fn move_pointer(
         &self,

@@ -295,3 +295,33 @@ async fn no_commit_writes_where_only_the_metadata_file_says() {
     other.rename_table(&table("u"), &moved, None).await.unwrap();
     other.commit_table(&moved, set("a", None)).await.unwrap();
 }
+
+/// Else the words of a conflict would tell what is in another table's files.
+#[tokio::test(start_paused = true)]
+async fn no_append_is_rebased_where_the_metadata_goes_to_the_folder_of_another() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let theirs = loaded(&server, "t").await.metadata.location().to_owned();
+    let list = format!("{theirs}/metadata/snap-3.avro");
+    server.inner.files.write(&list, "no list".into()).await.unwrap();
+    let properties = [("write.metadata.path", theirs.as_str()), ("glidepath.append-rebase", "true")];
+    let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    server.create_table(NewTable { properties, ..new("mine") }, None).await.unwrap();
+    for id in [1, 2] {
+        let on = loaded(&server, "mine").await;
+        server.commit_table(&table("mine"), append(&on.metadata, id)).await.unwrap();
+    }
+    let first = loaded(&server, "mine").await.metadata.metadata_log()[1].metadata_file.clone();
+    let first = server.inner.files.read(&first).await.unwrap();
+    let stale = append(&serde_json::from_slice(&first).unwrap(), 3);
+    let own = format!("{}/metadata/snap-3.avro", loaded(&server, "mine").await.metadata.location());
+    let updates = serde_json::to_string(&stale.updates).unwrap().replace(&own, &list);
+    let stale = TableCommit { updates: serde_json::from_str(&updates).unwrap(), ..stale };
+    let mut other = world.server().await;
+    let own_folders = Settings { own_folders: true, ..other.inner.settings.clone() };
+    std::sync::Arc::get_mut(&mut other.inner).unwrap().settings = own_folders;
+    let told = server.commit_table(&table("mine"), stale.clone()).await.unwrap_err();
+    assert_eq!(told.kind, Kind::Conflict, "files were read: {told:?}");
+    let refused = other.commit_table(&table("mine"), stale).await.unwrap_err();
+    assert!(refused.kind == Kind::Invalid && !refused.message.contains("snap-3"), "{refused:?}");
+}

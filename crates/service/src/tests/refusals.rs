@@ -134,6 +134,28 @@ async fn what_was_there_before_is_noted() {
     }
 }
 
+/// The answers to commits that all wait for the table when the first of them is its next.
+pub(super) async fn committed_together(
+    server: &Tested,
+    name: &str,
+    commits: Vec<TableCommit>,
+) -> Vec<crate::cells::Answer> {
+    let t = table(name);
+    let cell = server.inner.cells.of(&t.catalog_name().unwrap());
+    let mut ticket = cell.queue.join(Arc::new(crate::commit::Request::to_lead()), cell.queue.arrive()).unwrap();
+    let glidepath_queue::Turn::Lead(seat) = ticket.turn().await else { unreachable!("nobody else waits") };
+    let all = commits.len();
+    let answers = glidepath_env::together(all, commits.into_iter().map(|commit| server.commit_table(&t, commit)));
+    let (answers, ()) = futures_util::join!(answers, async {
+        while cell.queue.waiting() < all {
+            tokio::task::yield_now().await;
+        }
+        drop(ticket);
+        seat.hand_over();
+    });
+    answers
+}
+
 /// Another server died before it answered, and all of its clients come to this one, beside another commit.
 #[tokio::test(start_paused = true)]
 async fn many_that_were_done_hold_up_no_other() {
@@ -147,19 +169,7 @@ async fn many_that_were_done_hold_up_no_other() {
         commits.push(TableCommit { key: key(&format!("k{id}"), "r"), ..append(&on.metadata, id) });
         dead.commit_table(&table("t"), commits.last().cloned().unwrap()).await.unwrap();
     }
-    let t = table("t");
-    let cell = server.inner.cells.of(&t.catalog_name().unwrap());
-    let mut ticket = cell.queue.join(Arc::new(crate::commit::Request::to_lead()), cell.queue.arrive()).unwrap();
-    let glidepath_queue::Turn::Lead(seat) = ticket.turn().await else { unreachable!("nobody else waits") };
-    let all = commits.len();
-    let answers = glidepath_env::together(all, commits.into_iter().map(|commit| server.commit_table(&t, commit)));
-    let (answers, ()) = futures_util::join!(answers, async {
-        while cell.queue.waiting() < all {
-            tokio::task::yield_now().await;
-        }
-        drop(ticket);
-        seat.hand_over();
-    });
+    let answers = committed_together(&server, "t", commits).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(server.counts().versions.load(std::sync::atomic::Ordering::Relaxed), 1);
 }

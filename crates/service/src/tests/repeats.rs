@@ -1,6 +1,7 @@
 //! Requests that were done, and come again when what they name has other names, or cannot be read.
 
 use super::careless::view;
+use super::refusals::committed_together;
 use super::*;
 
 fn to(location: &str, key: Option<Idempotency>) -> TableCommit {
@@ -99,4 +100,22 @@ async fn a_snapshot_that_is_there_does_not_speak_for_the_rest() {
         more.updates.push(same);
         server.commit_table(&table("t"), more).await.unwrap();
     }
+}
+
+/// Clients repeat together what they sent to a server that died: an attempt for each would leave none for those that wait with them.
+#[tokio::test(start_paused = true)]
+async fn repeats_together_do_not_keep_others_from_their_turn() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let keyed = |number: u32| set(&format!("p{number}"), key(&format!("k{number}"), &format!("r{number}")));
+    let (count, others) = (60, ["a", "b", "c", "d"]);
+    assert!(count > server.inner.settings.attempts);
+    for number in 0..count {
+        server.commit_table(&table("t"), keyed(number)).await.unwrap();
+    }
+    let commits = (0..count).map(keyed).chain(others.map(|other| set(other, None)));
+    let answers = committed_together(&server, "t", commits.collect()).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let now = loaded(&server, "t").await;
+    assert!(others.iter().all(|other| now.metadata.properties().contains_key(*other)));
 }

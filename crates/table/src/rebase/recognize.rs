@@ -7,6 +7,7 @@ use iceberg::spec::{
 };
 use iceberg::{TableRequirement, TableUpdate};
 
+use super::lineage::Lineage;
 use super::why::Why;
 use crate::mutant::{self, Mutant};
 
@@ -95,34 +96,42 @@ pub fn recognize(
 
 /// Whether the commit took effect before. A commit does so as a whole, so its snapshots and branches tell for all of it.
 fn already_there(requirements: &[TableRequirement], updates: &[TableUpdate], metadata: &TableMetadata) -> bool {
-    let mut history = BTreeSet::new();
-    for update in updates {
-        if let TableUpdate::SetSnapshotRef { ref_name, reference } = update
-            && reference.is_branch()
-        {
-            let Some(head) = metadata.snapshot_for_ref(ref_name) else { return false };
-            // Most commits are new, and histories are long.
-            if metadata.snapshot_by_id(reference.snapshot_id).is_none() {
-                return false;
-            }
-            let mut of_branch = ancestors(metadata, head).map(Snapshot::snapshot_id).collect::<BTreeSet<_>>();
-            if !of_branch.contains(&reference.snapshot_id) {
-                return false;
-            }
-            history.append(&mut of_branch);
-        }
-    }
     let added = updates.iter().filter_map(|update| match update {
         TableUpdate::AddSnapshot { snapshot } => Some(snapshot),
         _ => None,
     });
     let added: Vec<&Snapshot> = added.collect();
-    let is_there = |s: &&Snapshot| {
+    let stored = |s: &Snapshot| {
         let stored = metadata.snapshot_by_id(s.snapshot_id());
-        history.contains(&s.snapshot_id()) && stored.is_some_and(|t| t.summary().operation == s.summary().operation)
+        stored.is_some_and(|stored| stored.summary().operation == s.summary().operation)
     };
-    !added.is_empty()
-        && added.iter().all(is_there)
+    // Most commits are new, and histories are long.
+    if added.is_empty() || !added.iter().all(|snapshot| stored(snapshot)) {
+        return false;
+    }
+    let mut branches = Vec::new();
+    for update in updates {
+        if let TableUpdate::SetSnapshotRef { ref_name, reference } = update
+            && reference.is_branch()
+        {
+            let Some(head) = metadata.snapshot_for_ref(ref_name) else { return false };
+            branches.push((head, reference.snapshot_id));
+        }
+    }
+    let lineage = Lineage::of(metadata.snapshots().map(|s| (s.snapshot_id(), s.parent_snapshot_id())));
+    let mut history = BTreeSet::new();
+    for (head, id) in branches {
+        if !lineage.has(head.snapshot_id(), id) {
+            return false;
+        }
+        // Where a branch leaves a history, the rest is in it already.
+        for snapshot in ancestors(metadata, head) {
+            if !history.insert(snapshot.snapshot_id()) {
+                break;
+            }
+        }
+    }
+    added.iter().all(|snapshot| history.contains(&snapshot.snapshot_id()))
         && requirements.iter().all(|requirement| same_table(requirement, metadata))
 }
 
