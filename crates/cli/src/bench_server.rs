@@ -269,25 +269,27 @@ impl Arguments {
     }
 }
 
+/// The columns of the table; the last two are of predictions.
+const COLUMNS: [&str; 14] = [
+    "workload",
+    "clients",
+    "rate/s",
+    "p50 ms",
+    "p99 ms",
+    "conflicts",
+    "given up",
+    "put off",
+    "unknown",
+    "client us",
+    "server us",
+    "checked",
+    "predicted/s",
+    "error",
+];
+
 fn as_table(lines: &[Line]) -> String {
-    let header = [
-        "workload",
-        "clients",
-        "rate/s",
-        "p50 ms",
-        "p99 ms",
-        "conflicts",
-        "given up",
-        "put off",
-        "unknown",
-        "client us",
-        "server us",
-        "checked",
-        "predicted/s",
-        "error",
-    ];
     let is_predicted = lines.iter().any(|line| line.predicted.is_some());
-    let columns = if is_predicted { header.len() } else { header.len() - 2 };
+    let columns = COLUMNS.len() - if is_predicted { 0 } else { 2 };
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let mut rows = Vec::new();
     for line in lines {
@@ -327,7 +329,7 @@ fn as_table(lines: &[Line]) -> String {
         }
     }
     rows.iter_mut().for_each(|row| row.truncate(columns));
-    let mut text = table(&header.map(str::to_owned)[..columns], 1, rows);
+    let mut text = table(&COLUMNS.map(str::to_owned)[..columns], 1, rows);
     text.push_str("\nProcessor time (us) is for one operation.");
     for line in lines.iter().filter(|line| line.busiest_client > 0.9) {
         let Cell { workload, connections, .. } = line.cell;
