@@ -123,6 +123,11 @@ impl<R: Rules> Asked<R> {
         self.called <= to && self.answered.is_none_or(|answered| from <= answered)
     }
 
+    /// Whether nobody was told whether it was done: it may be in any version after its call, or in none.
+    pub(crate) fn unheard(&self) -> bool {
+        matches!(self.told, Told::Unknown | Told::Nothing)
+    }
+
     pub(crate) fn words(&self) -> String {
         let seconds = |at: Instant| format!("{:.6} s", at.since(Instant::ZERO).as_secs_f64());
         let (called, answered) = (seconds(self.called), self.answered.map(seconds));

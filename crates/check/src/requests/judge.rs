@@ -16,6 +16,8 @@
 //! 5. A lookup must return the entries of its version, and the version must have been the newest at some time during
 //!    its load.
 
+mod exchange;
+
 use std::collections::BTreeMap;
 
 use glidepath_model::{Instant, Version};
@@ -49,6 +51,7 @@ struct Judge<'a, R: Rules> {
     /// For requests whose answer names a later version: a version that may contain them without a visible change,
     /// because later requests in it undid theirs.
     undone_in: BTreeMap<usize, Version>,
+    others: exchange::Others,
     /// Refusals that are not yet justified.
     refused: Vec<usize>,
     /// Requests that only assert and were answered "done", not yet justified.
@@ -102,8 +105,9 @@ pub(crate) fn judge<R: Rules>(
     let found_in = vec![None; book.asked.len()];
     let (first, entries) = &versions.first;
     let state = State::new(entries.clone());
-    let undone_in = BTreeMap::new();
-    let mut judge = Judge { book, terms, state, indices, open, found_in, undone_in, refused, asserted, idle, sights };
+    let (undone_in, others) = (BTreeMap::new(), BTreeMap::new());
+    let mut judge =
+        Judge { book, terms, state, indices, open, found_in, undone_in, others, refused, asserted, idle, sights };
     let until = |next: usize| versions.steps.get(next).map_or(Instant::from_nanos(u64::MAX), |step| step.at);
     judge.rest(*first, (Instant::ZERO, until(0)))?;
     let mut before = *first;
@@ -164,11 +168,14 @@ impl<R: Rules> Judge<'_, R> {
         let strict: Vec<Part> =
             parts.iter().copied().filter(|part| part.must || !R::is_marked(&self.asked(part.index).request)).collect();
         if let Some(taken) = self.explain(&strict, &step.difference, true)? {
-            return Ok(self.rather_heard(taken, &parts, step));
+            let taken = self.rather_heard(taken, &parts, step);
+            self.remember_others(&taken, &parts, step);
+            return Ok(taken);
         }
         // Some requests may have changed entries that others in the same version changed again. If this search takes
         // too long, the next one may still decide.
         if let Explanation::Explained(taken) = self.search(&parts, &step.difference, false) {
+            self.remember_others(&taken, &parts, step);
             return Ok(taken);
         }
         // Some requests that were answered with this version may have changed nothing.
@@ -183,20 +190,19 @@ impl<R: Rules> Judge<'_, R> {
             return Ok(taken);
         }
         let parts: Vec<Part> = parts.iter().map(|part| Part { must: marked.contains(&part.index), ..*part }).collect();
-        match self.explain(&parts, &step.difference, false)? {
-            Some(taken) => Ok(taken),
-            None => Err(self.unexplained(step, &parts)),
-        }
+        let taken = self.explain(&parts, &step.difference, false)?;
+        let taken = taken.or_else(|| self.exchanged(step, group).map(|index| vec![index]));
+        taken.ok_or_else(|| self.unexplained(step, &parts))
     }
 
     /// If requests without an answer explain a version, others that were answered may explain it as well, though nothing of
     /// their marks is left. Those are taken, because a request without an answer may still be in any later version.
     fn rather_heard(&mut self, taken: Vec<usize>, parts: &[Part], step: &Step<R>) -> Vec<usize> {
-        let unheard = |index: usize| matches!(self.asked(index).told, Told::Unknown | Told::Nothing);
-        if !taken.iter().any(|index| unheard(*index)) {
+        if !taken.iter().any(|index| self.asked(*index).unheard()) {
             return taken;
         }
-        let heard: Vec<Part> = parts.iter().copied().filter(|part| part.must || !unheard(part.index)).collect();
+        let heard = |part: &Part| part.must || !self.asked(part.index).unheard();
+        let heard: Vec<Part> = parts.iter().copied().filter(heard).collect();
         match self.search(&heard, &step.difference, false) {
             Explanation::Explained(heard) => heard,
             Explanation::Nothing | Explanation::Undecided => taken,
@@ -300,7 +306,7 @@ impl<R: Rules> Judge<'_, R> {
         let open = self.open.get(&group).map(Vec::as_slice).unwrap_or_default();
         let unheard = |index: &&usize| {
             let asked = self.asked(**index);
-            matches!(asked.told, Told::Unknown | Told::Nothing) && asked.called <= step.at && !taken.contains(*index)
+            asked.unheard() && asked.called <= step.at && !taken.contains(*index)
         };
         for more in open.iter().filter(unheard).copied().collect::<Vec<_>>() {
             let mut all = [taken, &[more]].concat();
@@ -406,7 +412,7 @@ impl<R: Rules> Judge<'_, R> {
             let undone = |index: &usize| self.undone_in.contains_key(index);
             let part = |index: &usize| {
                 let asked = self.asked(*index);
-                let possible = told(index) || matches!(asked.told, Told::Unknown | Told::Nothing);
+                let possible = told(index) || asked.unheard();
                 let must = told(index) && !undone(index);
                 let part = Part { index: *index, must, by: self.asked(*index).told.deadline() };
                 (possible && asked.meets(during)).then_some(part)
