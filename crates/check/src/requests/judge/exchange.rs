@@ -1,7 +1,8 @@
-//! Which other request without an answer may be in a version in place of the one that was found for it?
+//! Which other request may be in a version in place of the one that was found for it?
 //!
-//! Where a version holds one request, several requests without an answer may explain it equally well. The one that is
-//! taken for it may be the only one that explains a later version: then another takes its place in the earlier one.
+//! Where a version holds one request, several may explain it equally well: requests without an answer, and those whose
+//! answer may name a later version. The one that is taken for it may be the only one that explains a later version:
+//! then another takes its place in the earlier one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +19,10 @@ impl<R: Rules> Judge<'_, R> {
     /// Remembers which of the parts explain a version as well as the request that was taken for it.
     pub(super) fn remember_others(&mut self, taken: &[usize], parts: &[Part], step: &Step<R>) {
         let &[one] = taken else { return };
-        if self.terms.most != 1 || !self.asked(one).unheard() {
+        if self.terms.most != 1 {
             return;
         }
-        let unheard = |part: &&Part| part.index != one && self.asked(part.index).unheard();
-        let mut others: Vec<usize> = parts.iter().filter(unheard).map(|part| part.index).collect();
+        let mut others: Vec<usize> = parts.iter().map(|part| part.index).filter(|index| *index != one).collect();
         others.retain(|index| self.explains_alone(*index, &step.difference));
         if !others.is_empty() {
             self.others.insert(one, others);
@@ -32,7 +32,7 @@ impl<R: Rules> Judge<'_, R> {
     /// A request that explains a version that no open request explains: it was found in an earlier version, where
     /// another one takes its place.
     pub(super) fn exchanged(&mut self, step: &Step<R>, group: u32) -> Option<usize> {
-        let possible = |index: &usize| self.asked(*index).group == group && self.asked(*index).called <= step.at;
+        let possible = |index: &usize| self.asked(*index).group == group && self.may_be_in(*index, step);
         let found: Vec<usize> = self.others.keys().copied().filter(possible).collect();
         found
             .into_iter()
