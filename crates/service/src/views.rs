@@ -7,7 +7,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Entry, Kind as EntryKind, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use glidepath_table::commit::check_columns;
+use glidepath_table::commit::{check_columns, check_view_ids};
 use iceberg::ViewUpdate;
 use iceberg::spec::{Schema, ViewFormatVersion, ViewMetadata, ViewMetadataBuilder, ViewVersion};
 use uuid::Uuid;
@@ -197,6 +197,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         current: &ViewMetadata,
         updates: Vec<ViewUpdate>,
     ) -> Result<ViewMetadata, ServiceError> {
+        check_view_ids(&updates, current)?;
         let mut builder = current.clone().into_builder();
         for update in updates {
             builder = match update {
@@ -297,6 +298,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let allowed = self.inner.settings.folder_of(&view.namespace);
         let file = locations::checked(file, &allowed)?;
         let body = self.read_view(&file).await?;
+        check_history(body.metadata.properties())?;
+        body.metadata.history().iter().try_for_each(|log| check_time(log.timestamp_ms()))?;
+        body.metadata.versions().try_for_each(|version| check_time(version.timestamp_ms()))?;
         let folder = Folder::named(locations::checked(body.metadata.location(), &allowed)?);
         let name = view.catalog_name()?;
         self.inner.check_beside_namespace(&folder.location, &name).await?;

@@ -6,6 +6,7 @@
 mod encryption;
 mod fit;
 mod form;
+mod numbers;
 mod specs;
 mod version1;
 
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 pub use fit::columns as check_columns;
 pub use form::{from_json, to_json};
+pub use numbers::check_view_ids;
 pub use specs::own_transform;
 pub use version1::has_its_refs;
 
@@ -105,6 +107,7 @@ pub fn apply(
 ) -> Result<TableMetadataBuildResult, Misfit> {
     fit::check(&updates, current)?;
     encryption::check(&updates, current)?;
+    numbers::check(&updates, current)?;
     let updates = specs::accepted(known(updates, current), current);
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
