@@ -3,7 +3,8 @@
 //! Steps:
 //!
 //! 1. Too many requests: 503, as soon as a small body has come. Nothing was done.
-//! 2. No valid token: 401; for a page without any token, a form that asks for it.
+//! 2. No valid token: 401; for a page without any token, a form that asks for it. Without tokens, what a page of another
+//!    site may have sent: 403. Nothing was done.
 //! 3. The body: 415 if it is compressed, 413 if it is too long, 503 if all bodies together are, 408 if it does not come in
 //!    time. Nothing was done.
 //! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
@@ -34,6 +35,7 @@ use super::sending::Answers;
 use crate::answer::{ErrorName, Why};
 use crate::people;
 use crate::security::check::{Asker, authenticate, authorize};
+use crate::security::foreign;
 use crate::security::refusal::{Refusal, Speech};
 use crate::state::App;
 
@@ -42,6 +44,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The most characters of a name that a client gives.
 const LONGEST_ID: usize = 128;
+
+/// The most characters of a path in a log.
+const LONGEST_PATH: usize = 512;
 
 /// What all requests pass.
 pub(crate) struct Gate {
@@ -103,6 +108,11 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
+/// The path of a request, as far as a log needs it.
+fn shortened(path: &str) -> String {
+    path.chars().take(LONGEST_PATH).collect()
+}
+
 fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
@@ -115,6 +125,8 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let speech = Speech::of(&route);
+    // As it was sent, percent-encoded, so it keeps to its line; without the query, which may hold what is nobody's business.
+    let path = shortened(request.uri().path());
     let mut identity = None;
     let answer = admitted(&app, &route, request, next, &mut identity).await;
     let mut response = answer.unwrap_or_else(|refusal| refusal.answer(speech));
@@ -134,6 +146,7 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
         id = id.to_str().unwrap_or_default(),
         method,
         route,
+        path,
         status,
         ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         identity = identity.as_ref().map_or("-", |Asker(identity)| identity.name()),
@@ -163,6 +176,9 @@ async fn admitted(
         return Ok(form);
     }
     // Step 2.
+    if gate.access.is_open() {
+        foreign::check(&request)?;
+    }
     let asker = timeout_at(deadline, authenticate(&gate.access, request.headers())).await;
     let asker = asker.unwrap_or_else(|_| {
         Err(Refusal::busy("the token could not be checked in time; nothing was done: try again later"))

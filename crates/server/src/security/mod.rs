@@ -1,11 +1,13 @@
 //! Who may send which request?
 //!
 //! `routes` has one list of all routes with the rights that each needs; a route that is not in it is refused. `check`
-//! finds out whether the client has them, before the handler sees the request. `fetch` gets the keys of issuers, `tls`
+//! finds out whether the client has them, before the handler sees the request. `foreign` keeps the pages of other sites
+//! away from a server without tokens. `fetch` gets the keys of issuers, `tls`
 //! the certificate.
 
 pub(crate) mod check;
 mod fetch;
+pub(crate) mod foreign;
 pub(crate) mod refusal;
 pub(crate) mod routes;
 pub(crate) mod tls;
