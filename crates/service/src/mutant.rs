@@ -26,6 +26,8 @@ pub enum Mutant {
     ClaimsUnseen,
     /// A table that moves does not note where.
     MoveNotNoted,
+    /// A change of properties does not assert what the answer says of those that it removes.
+    RemovalNotAsserted,
     /// A registration does not look whether another table has the files.
     RegisteredInUse,
     /// An append that is in the table already is answered with a conflict.

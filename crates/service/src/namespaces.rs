@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use glidepath_env::Env;
-use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
 
@@ -11,6 +11,7 @@ use crate::Service;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
 use crate::locations::{checked_folder, of_namespace};
+use crate::mutant::{self, Mutant};
 use crate::names::{Identifier, dotted, is_hidden, namespace_name};
 use crate::reading::is_iceberg;
 
@@ -19,6 +20,9 @@ const MOST_OF_A_PAGE: usize = 1000;
 
 /// The most bytes of a namespace's properties, keys and values: each answer about it has all of them.
 const MOST_OF_PROPERTIES: usize = 2 << 20;
+
+/// How often a change of properties is tried, if each time another one of those that it removes came first.
+const MOST_CHANGED: u32 = 10;
 
 /// Refuses more properties than a namespace may have. One that has more already may lose some.
 fn affordable(properties: usize, before: usize) -> Result<(), ServiceError> {
@@ -248,22 +252,34 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Changes properties of a namespace.
     ///
     /// # Errors
-    /// [`Kind::NoNamespace`]; [`Kind::Invalid`] if a property is both set and removed.
+    /// [`Kind::NoNamespace`]; [`Kind::Invalid`] if a property is both set and removed; [`Kind::Unavailable`] if others
+    /// change the properties to remove again and again.
     pub async fn change_namespace(
         &self,
         parts: &[String],
         change: &NamespaceChange,
         key: Option<&Idempotency>,
     ) -> Result<NamespaceChanged, ServiceError> {
-        self.inner.once(key, async || self.try_change_namespace(parts, change, key).await).await
+        self.inner
+            .once(key, async || {
+                for _ in 0..MOST_CHANGED {
+                    if let Some(changed) = self.try_change_namespace(parts, change, key).await? {
+                        return Ok(changed);
+                    }
+                }
+                let words = "others changed the properties to remove again and again; nothing was done: send it again";
+                Err(ServiceError::new(Kind::Unavailable, words))
+            })
+            .await
     }
 
+    /// `None` if another change of a property to remove came between look and commit.
     async fn try_change_namespace(
         &self,
         parts: &[String],
         change: &NamespaceChange,
         key: Option<&Idempotency>,
-    ) -> Result<NamespaceChanged, ServiceError> {
+    ) -> Result<Option<NamespaceChanged>, ServiceError> {
         if let Some(both) = change.removals.iter().find(|removed| change.updates.contains_key(*removed)) {
             let words = format!("the property {both:?} is among the updates and among the removals");
             return Err(ServiceError::new(Kind::KeyReused, words));
@@ -274,7 +290,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.check_location(parts, &change.updates)?;
         let at = self.head().await?;
         if let Some(noted) = self.inner.replayed(&at, key).await? {
-            return Ok(NamespaceChanged::of_note(&noted, change));
+            return Ok(Some(NamespaceChanged::of_note(&noted, change)));
         }
         let before = self.namespace_at(&at, parts).await?;
         let mut changed = NamespaceChanged { updated: change.updates.keys().cloned().collect(), ..Default::default() };
@@ -286,14 +302,22 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let set = change.updates.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
         let changes: BTreeMap<_, _> = set.chain(changed.removed.iter().map(|key| (key.clone(), None))).collect();
         if changes.is_empty() && key.is_none() {
-            return Ok(changed);
+            return Ok(Some(changed));
         }
         let kept = before.properties.iter().filter(|(key, _)| !changes.contains_key(*key));
         affordable(bytes(kept) + bytes(&change.updates), bytes(&before.properties))?;
-        let done = self.inner.commit_once(key, vec![Action::SetProperties { name, changes }], &changed.note()).await;
-        match done {
-            Ok(Operation::Done) => Ok(changed),
-            Ok(Operation::Before(noted)) => Ok(NamespaceChanged::of_note(&noted, change)),
+        // The answer says which of the properties to remove were there.
+        let as_seen = |key: &String| {
+            let holds = Assertion::Property { key: key.clone(), value: before.properties.get(key).cloned() };
+            Action::Assert { name: name.clone(), holds }
+        };
+        let asserted = if mutant::is(Mutant::RemovalNotAsserted) { &[] } else { change.removals.as_slice() };
+        let mut actions: Vec<Action> = asserted.iter().map(as_seen).collect();
+        actions.push(Action::SetProperties { name, changes });
+        match self.inner.commit_once(key, actions, &changed.note()).await {
+            Ok(Operation::Done) => Ok(Some(changed)),
+            Ok(Operation::Before(noted)) => Ok(Some(NamespaceChanged::of_note(&noted, change))),
+            Err(CommitFailure::Refused(Refusal::PropertyChanged { .. })) => Ok(None),
             Err(failure) => Err(failure.told(|refusal| match refusal {
                 Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_namespace(parts)),
                 _ => None,

@@ -63,6 +63,8 @@ pub(super) struct Book {
     missed: Vec<(String, String)>,
     /// Tables with two names, each with a history of its own.
     aliased: BTreeSet<Uuid>,
+    /// Properties of a namespace, each set once, that a client was told it has removed.
+    removed_properties: BTreeSet<String>,
     pub(super) checked: Checked,
     pub(super) violation: Option<String>,
     /// What clients of Lance were told.
@@ -168,6 +170,18 @@ impl Book {
     pub(super) fn marked(&mut self, mark: &str, told: Told) {
         if let Some(marked) = self.marks.get_mut(mark) {
             marked.told = told;
+        }
+    }
+
+    /// A client was told that these properties were there, and that it has removed them.
+    pub(super) fn removed_properties(&mut self, properties: Vec<String>) {
+        for property in properties {
+            self.met("removals of a property");
+            if !self.removed_properties.insert(property.clone()) {
+                self.violated(format!(
+                    "two clients were told that they removed the property {property} of a namespace"
+                ));
+            }
         }
     }
 

@@ -154,6 +154,10 @@ impl Client {
                 self.say(|| format!("is answered {error}"));
             }
             match answer {
+                Some(Ok(Done::Removed(properties))) => {
+                    self.book.borrow_mut().removed_properties(properties);
+                    return Told::Done;
+                }
                 Some(Ok(_)) => return Told::Done,
                 Some(Err(error)) => match error.kind {
                     // Another delivery of the request may come when the table has its name back. One with a snapshot that would be

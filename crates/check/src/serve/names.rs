@@ -22,11 +22,22 @@ pub(super) fn new_table(identifier: Identifier, location: Option<String>, mark: 
 
 impl Client {
     pub(super) async fn change_namespace(&self) {
-        let mark = format!("p.{}", self.fresh());
+        let number = self.fresh();
+        let mark = format!("p.{number}");
         let set = [(mark.clone(), "set".to_owned()), ("last".to_owned(), mark.clone())];
         let change = NamespaceChange { updates: set.into_iter().collect(), removals: Vec::new() };
         let ask = Ask::Change(vec![NAMESPACES[0].to_owned()], change, self.key(true, mark.clone()));
         self.ask_marked(&mark, &ask, true).await;
+        if number % 2 == 0 {
+            together(2, [self.remove_property(&mark), self.remove_property(&mark)]).await;
+        }
+    }
+
+    /// Of those who remove a property, one is told that it was there.
+    async fn remove_property(&self, mark: &str) {
+        let change = NamespaceChange { updates: Default::default(), removals: vec![mark.to_owned()] };
+        let key = self.key(true, format!("{} removes {mark}", self.fresh()));
+        self.ask_about(mark, (Ask::Change(vec![NAMESPACES[0].to_owned()], change, key), true)).await;
     }
 
     /// A request about a table that comes and goes; in some cases two, where the second begins before much else can happen.

@@ -180,9 +180,10 @@ async fn answer(service: &Served, ask: Ask) -> Answer {
         Ask::Register(new, key) => service.register_table(new, key.as_ref()).await.map(Done::Table),
         Ask::Drop(table, purge, key) => service.drop_table(&table, purge, key.as_ref()).await.map(|()| Done::Nothing),
         Ask::Rename(from, to, key) => service.rename_table(&from, &to, key.as_ref()).await.map(|()| Done::Nothing),
-        Ask::Change(namespace, change, key) => {
-            service.change_namespace(&namespace, &change, key.as_ref()).await.map(|_| Done::Nothing)
-        }
+        Ask::Change(namespace, change, key) => service
+            .change_namespace(&namespace, &change, key.as_ref())
+            .await
+            .map(|changed| Done::Removed(changed.removed)),
         Ask::Lance(table, ask) => lance::answer(service, table, ask).await,
     }
 }

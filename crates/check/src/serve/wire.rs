@@ -39,6 +39,8 @@ pub(super) enum Ask {
 /// What a server answers if it did what was asked.
 pub(super) enum Done {
     Nothing,
+    /// These properties were there, and are removed.
+    Removed(Vec<String>),
     Table(Loaded<TableMetadata>),
     Lance(LanceTable),
     Versions(Vec<LanceVersion>),
