@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use glidepath_model::{Action, Entry, Kind, MetadataId, Name, TableState, Version};
+use glidepath_model::{Action, CommitId, Entry, Kind, MetadataId, Name, TableState, Version};
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, Outcome};
@@ -423,16 +423,19 @@ fn tell_with(
     mut fields: serde_json::Value,
     words: &str,
 ) -> Result<(), Failure> {
-    let (version, commit) = (catalog.version(at).map(|version| version.0), catalog.facts(at).commit.0);
+    let version = catalog.version(at).map(|version| version.0);
+    // Without versions, what changed nothing made no commit.
+    let commit = Some(catalog.facts(at).commit).filter(|commit| *commit != CommitId(0));
     if common.json {
         fields["version"] = version.into();
-        fields["commit"] = format!("{commit:016x}").into();
+        fields["commit"] = commit.map(|commit| format!("{:016x}", commit.0)).into();
         return was_done(print_json(&fields));
     }
     let words = show::visible(words);
-    was_done(print(&match version {
-        Some(version) => format!("{words} (version {version})"),
-        None => format!("{words} (commit {commit:016x})"),
+    was_done(print(&match (version, commit) {
+        (Some(version), _) => format!("{words} (version {version})"),
+        (None, Some(commit)) => format!("{words} (commit {:016x})", commit.0),
+        (None, None) => words,
     }))
 }
 

@@ -95,10 +95,12 @@ impl<E: Env> Tickets<E> {
             Err(error) => return Err(error),
         }
         for (roster, slots) in self.slots_below(&self.shared_state.keys.rosters()).await? {
-            self.check_roster(&roster, &slots, &mut check).await?;
+            let checked = self.check_roster(&roster, &slots, &mut check).await;
+            check.goes_on(newest_of(&roster, &slots), checked)?;
         }
         for (register, slots) in self.registers().await? {
-            self.check_slots(&register, &slots, &mut names, &mut check).await?;
+            let checked = self.check_slots(&register, &slots, &mut names, &mut check).await;
+            check.goes_on(newest_of(&register, &slots), checked)?;
         }
         for (name, seen) in &names {
             check.entries += u64::from(seen.now().is_some());
@@ -111,10 +113,11 @@ impl<E: Env> Tickets<E> {
                 check.find(Severity::Note, "undecided", self.place_of(name, seen), (found, advice));
             }
             if seen.now().is_some() {
-                self.check_place(name, seen, &mut check).await?;
+                let checked = self.check_place(name, seen, &mut check).await;
+                check.goes_on(self.place_of(name, seen), checked)?;
             }
         }
-        let Check { mut findings, entries, slots } = check;
+        let Check { mut findings, entries, slots, .. } = check;
         findings.sort_by_key(|finding| finding.severity);
         let looked_at = vec![Count::of("slots", "slots", slots), Count::of("entries", "entries", entries)];
         Ok(Report { findings, looked_at, ..Report::default() })
@@ -231,9 +234,30 @@ struct Check {
     findings: Vec<Finding>,
     entries: u64,
     slots: u64,
+    unread: u32,
+}
+
+/// The most objects that may be unreadable: with more, the store does not answer, and each costs the time of several tries.
+const MOST_UNREAD: u32 = 100;
+
+fn newest_of(register: &str, slots: &Slots) -> Key {
+    numbered(register, slots.first().map_or(0, |(number, _)| *number))
 }
 
 impl Check {
+    /// Makes a finding of what the store did not give, so that the rest is checked too.
+    fn goes_on(&mut self, object: Key, checked: Result<(), LoadError>) -> Result<(), LoadError> {
+        let Err(LoadError::Failed(cause)) = checked else { return checked };
+        self.unread += 1;
+        if self.unread > MOST_UNREAD {
+            return Err(LoadError::Failed(cause));
+        }
+        let advice =
+            "try again; if it still fails, restore it from a backup or from older versions that the store kept";
+        self.find(Severity::Unread, "unread", object, (cause.to_string(), advice.to_owned()));
+        Ok(())
+    }
+
     fn find(&mut self, severity: Severity, trouble: &'static str, object: Key, (found, advice): (String, String)) {
         self.findings.push(Finding { severity, trouble, object, version: None, found, advice });
     }
