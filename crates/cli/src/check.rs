@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use glidepath_check::{Checked, Clients, Explored, FailedSeed, LIBRARY, Scenario, Subject, Trial, explore, shrink};
+use glidepath_lab::library::read_text;
 use glidepath_lab::runner::Progress;
 use serde::Serialize;
 
@@ -15,7 +16,7 @@ use crate::interrupt::on_interrupt;
 use crate::output::{print, print_json, table};
 use crate::progress::Display;
 use crate::threads::Threads;
-use crate::whole::{from_one, from_zero};
+use crate::whole::from_one;
 
 /// Try to break a protocol: run simulated writers under faults, and compare their answers with the stored catalog
 ///
@@ -32,14 +33,14 @@ pub(crate) struct Arguments {
     /// The number of runs of each protocol in each scenario
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = from_one::<u64>, conflicts_with = "seed")]
     seeds: u64,
-    /// The seed of the first run; the other seeds follow it
-    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = from_zero::<u64>, conflicts_with = "seed")]
+    /// The seed of the first run; the other seeds follow it (catalogs are made with seed 0, so it is none of a run)
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = from_one::<u64>, conflicts_with = "seed")]
     first_seed: u64,
     /// Names or files of scenarios [default: all that ship with the program]
     #[arg(long, value_name = "NAME or FILE", value_delimiter = ',')]
     scenario: Vec<String>,
     /// Run this seed only
-    #[arg(long, value_name = "SEED", value_parser = from_zero::<u64>)]
+    #[arg(long, value_name = "SEED", value_parser = from_one::<u64>)]
     seed: Option<u64>,
     /// Print what each process did, and each fault
     #[arg(long, requires = "seed", conflicts_with = "json")]
@@ -92,6 +93,10 @@ struct Violated {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cases = cases(arguments)?;
     let seeds = arguments.seed.map_or((arguments.first_seed, arguments.seeds), |seed| (seed, 1));
+    if seeds.0.checked_add(seeds.1 - 1).is_none() {
+        let words = format!("--first-seed {} leaves no {} seeds: the greatest is {}", seeds.0, seeds.1, u64::MAX);
+        return Err(Failure::Mistake(words));
+    }
     if arguments.trace {
         return trace(&cases, seeds.0);
     }
@@ -172,7 +177,7 @@ fn scenario(name: &str, arguments: &Arguments) -> Result<Scenario, Failure> {
             );
             Failure::Mistake(words)
         };
-        std::fs::read_to_string(name).map_err(unreadable)?
+        read_text(Path::new(name)).map_err(unreadable)?
     } else {
         let unknown = || {
             let known = known();

@@ -1,6 +1,7 @@
 //! What ships with the program? Presets, provider profiles and experiments, by name; a user's own, by path.
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 use glidepath_sim::{Alternatives, Profile, ProfileError};
@@ -167,7 +168,7 @@ impl Shelf {
             let file = if self == Self::Providers { "the file profile.toml" } else { "a file" };
             return Err(unreadable(std::io::Error::other(format!("it is a folder: name {file} in it"))));
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = read_text(Path::new(path)).map_err(unreadable)?;
         let name = Path::new(path).file_stem().map_or_else(|| path.into(), |stem| stem.to_string_lossy());
         Ok(LibraryFile { name: name.into_owned(), origin: path.to_owned(), text })
     }
@@ -223,8 +224,25 @@ pub fn alternatives(name: &str) -> Result<Option<Alternatives>, LibraryError> {
         profile: name.to_owned(),
         cause,
     };
-    let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+    let text = read_text(&path).map_err(|error| wrong(error.to_string()))?;
     Alternatives::parse(&text, &profile).map(Some).map_err(|error| wrong(error.to_string()))
+}
+
+/// The most bytes of a file of settings.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+/// Reads a file of settings, which may be a pipe.
+///
+/// # Errors
+/// The file cannot be read, is longer than 64 MiB, or is not text.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST_TEXT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_TEXT {
+        let words = format!("it has more than {} MiB: name a file of settings", LONGEST_TEXT >> 20);
+        return Err(std::io::Error::other(words));
+    }
+    Ok(text)
 }
 
 /// A question in brackets whether one of the candidates was meant: those that begin with the word, otherwise the most

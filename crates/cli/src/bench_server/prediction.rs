@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use glidepath_bench::served::predicted::{Costs, World, predicted};
 use glidepath_bench::served::{Cell, Outcome};
+use glidepath_lab::library::read_text;
 use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
 
@@ -56,7 +57,7 @@ impl PredictionArguments {
             None => Costs::measured(),
             Some(path) => {
                 let wrong = |error: &dyn std::fmt::Display| Failure::Mistake(format!("{}: {error}", path.display()));
-                let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+                let text = read_text(path).map_err(|error| wrong(&error))?;
                 Costs::parse(&text).map_err(|error| wrong(&error))?
             }
         };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use glidepath_lab::library::read_text;
 use glidepath_measure::{Measurement, comparison};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,6 @@ fn read(folder: &Path) -> Result<Summary, Failure> {
     let wrong = |why: String| {
         Failure::Mistake(format!("{}: {why}; give folders that `glidepath measure --out FOLDER` wrote", path.display()))
     };
-    let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+    let text = read_text(&path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
 }
