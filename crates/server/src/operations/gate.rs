@@ -113,7 +113,8 @@ fn shortened(path: &str) -> String {
     path.chars().take(LONGEST_PATH).collect()
 }
 
-fn is_read(method: &Method) -> bool {
+/// Whether a method changes nothing.
+pub(crate) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 

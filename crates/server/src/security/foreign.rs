@@ -8,9 +8,10 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderName, Method, Request, header};
+use axum::http::{HeaderName, Request, header};
 
 use super::refusal::Refusal;
+use crate::operations::gate::is_read;
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -27,7 +28,7 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Refusal> {
         )));
     }
     // A page of another site cannot read what these answer.
-    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+    if is_read(request.method()) {
         return Ok(());
     }
     let same_origin =

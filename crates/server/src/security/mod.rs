@@ -2,8 +2,7 @@
 //!
 //! `routes` has one list of all routes with the rights that each needs; a route that is not in it is refused. `check`
 //! finds out whether the client has them, before the handler sees the request. `foreign` keeps the pages of other sites
-//! away from a server without tokens. `fetch` gets the keys of issuers, `tls`
-//! the certificate.
+//! away from a server without tokens. `fetch` gets the keys of issuers, `tls` the certificate.
 
 pub(crate) mod check;
 mod fetch;
