@@ -14,12 +14,16 @@ mod small_disk;
 use common::{glidepath, output, refused};
 use small_disk::SmallDisk;
 
-fn fills_up(disk: &SmallDisk, layout: &str) {
+/// Every protocol, and both layouts of the manifest chain.
+const KINDS: [&str; 5] =
+    ["--layout paged", "--layout whole", "--protocol append-log", "--protocol catalog-file", "--protocol tickets"];
+
+fn fills_up(disk: &SmallDisk, kind: &str) {
     let run = |arguments: &str| {
         let url = format!("file://{}", disk.path().join("store").display());
         glidepath(disk.path(), &format!("catalog {}", arguments.replace("STORE", &url)))
     };
-    output(run(&format!("create STORE --layout {layout}")));
+    output(run(&format!("create STORE {kind}")));
     output(run("create-namespace STORE before"));
     let filler = disk.fill();
     let error = refused(run("create-namespace STORE while"), 1);
@@ -34,19 +38,19 @@ fn fills_up(disk: &SmallDisk, layout: &str) {
 
 #[test]
 fn a_catalog_on_a_full_disk_in_memory() {
-    for layout in ["paged", "whole"] {
+    for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let Some(disk) = SmallDisk::in_memory(&folder.path().join("disk"), "1m") else { return };
-        fills_up(&disk, layout);
+        fills_up(&disk, kind);
     }
 }
 
 #[test]
 fn a_catalog_on_a_full_disk_of_ext4() {
-    for layout in ["paged", "whole"] {
+    for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let Some(disk) = SmallDisk::ext4(&folder.path().join("disk"), 8 << 20) else { return };
-        fills_up(&disk, layout);
+        fills_up(&disk, kind);
     }
 }
 

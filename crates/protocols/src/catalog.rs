@@ -187,9 +187,16 @@ impl<S> Outcome<S> {
 
     /// Not made, because something could not be read.
     pub(crate) fn not_read(error: LoadError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<LoadError> for Denial {
+    /// What could not be read may be readable soon; what cannot be decoded stays so.
+    fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Failed(cause) => Self::Refused(Denial::certain(cause).passing()),
-            error => Self::refused(Cause::from_error(error)),
+            LoadError::Failed(cause) => Self::certain(cause).passing(),
+            error => Self::certain(Cause::from_error(error)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use glidepath_env::{Backoff, Cause, Denial, Env, Exponential, JitterRange, Purpose, together_until};
+use glidepath_env::{Backoff, Denial, Env, Exponential, JitterRange, Purpose, together_until};
 use glidepath_model::{CommitId, Entry, Kind, Name, Span};
 
 use super::object::{Intent, LINEAGE, Record, Slot, TxnId};
@@ -46,10 +46,7 @@ enum Stop {
 
 impl From<LoadError> for Stop {
     fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Failed(cause) => Self::Refused(Denial::certain(cause).passing()),
-            error => Self::Refused(Denial::certain(Cause::from_error(error))),
-        }
+        Self::Refused(error.into())
     }
 }
 
@@ -69,8 +66,8 @@ impl<E: Env> Tickets<E> {
             return stop.outcome();
         }
         let late = mutant::is(Mutant::RosterAfterIntents);
-        if !late && let Err(error) = self.enroll_new(&plan).await {
-            return Stop::from(error).outcome();
+        if !late && let Err(denial) = self.enroll_new(&plan).await {
+            return Outcome::Refused(denial);
         }
         let alone = plan.holds.is_empty() && plan.parents.is_empty() && plan.emptied.is_empty();
         let outcome = match plan.writes.iter().next() {
@@ -121,7 +118,7 @@ impl<E: Env> Tickets<E> {
     }
 
     /// Step 3.
-    async fn enroll_new(&self, plan: &Plan) -> Result<(), LoadError> {
+    async fn enroll_new(&self, plan: &Plan) -> Result<(), Denial> {
         let mut new: BTreeMap<Option<Name>, Vec<Name>> = BTreeMap::new();
         for (name, (seen, after)) in &plan.writes {
             if after.is_some() && seen.now().is_none() {

@@ -160,7 +160,10 @@ impl<E: Env> Tickets<E> {
     }
 
     /// Puts these names onto the roster of their namespace (step 3). Names may be on it twice.
-    pub(super) async fn enroll(&self, namespace: Option<&Name>, names: &[Name]) -> Result<(), LoadError> {
+    ///
+    /// # Errors
+    /// Some names may not be on it; nothing else of the commit was put.
+    pub(super) async fn enroll(&self, namespace: Option<&Name>, names: &[Name]) -> Result<(), Denial> {
         let mut failed = None;
         for round in 0..settling::ROUNDS * 8 {
             let (end, there) = self.roster(namespace).await?;
@@ -180,17 +183,14 @@ impl<E: Env> Tickets<E> {
             // Whatever the answer is, the roster tells what is on it.
             match self.store.put(&key, body, Guard::Absent).await {
                 Ok(_) | Err(PutError::Lost) => {}
-                Err(PutError::Refused(denial)) if denial.certain && !denial.passing => {
-                    return Err(LoadError::Failed(denial.cause));
-                }
+                Err(PutError::Refused(denial)) if denial.certain && !denial.passing => return Err(denial),
                 Err(error) => {
                     failed = Some(Cause::from_error(error));
                     settling::wait(&self.env, round.min(4)).await;
                 }
             }
         }
-        Err(LoadError::Failed(
-            failed.unwrap_or_else(|| Cause::words("other creations in this namespace came first every time")),
-        ))
+        let first = || Cause::words("other creations in this namespace came first every time");
+        Err(Denial::certain(failed.unwrap_or_else(first)).passing())
     }
 }

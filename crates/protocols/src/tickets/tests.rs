@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use glidepath_env::Key;
+use glidepath_env::{Denial, Key};
 use glidepath_model::{Advance, Edit, Instant, MetadataId, PartitionId, Refusal, Span, TableState};
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use smallvec::smallvec;
@@ -15,6 +15,8 @@ use crate::group::Verdict;
 use crate::registry::Design;
 use crate::tests::counted::{World, at_once};
 use crate::upkeep::Keep;
+
+mod objects;
 
 const A: TableId = TableId(0);
 const B: TableId = TableId(1);
@@ -301,6 +303,19 @@ fn beside_a_drop(actions: &[Action], stays: bool) {
     assert!(ends.len() > 1, "{ends:?}");
 }
 
+/// Whoever commits would try again for long, though trying again does not help.
+#[test]
+fn a_full_store_refuses_a_creation_for_good() {
+    let world = World::default();
+    let catalog = begun(&world);
+    world.when_put(|_| Some(PutError::Refused(Denial::words("no space"))));
+    let (_, outcome) = ask(&catalog, vec![create("a", Entry::namespace())]);
+    assert!(matches!(outcome, Some(Outcome::Refused(Denial { passing: false, .. }))), "{outcome:?}");
+    world.when_put(|_| Some(PutError::Refused(Denial::words("slow down").passing())));
+    let (_, outcome) = ask(&catalog, vec![create("a", Entry::namespace())]);
+    assert!(matches!(outcome, Some(Outcome::Refused(Denial { passing: true, .. }))), "{outcome:?}");
+}
+
 #[test]
 fn a_roster_repeats_so_that_a_cold_reader_needs_few_slots() {
     let world = World::default();
@@ -317,57 +332,6 @@ fn a_roster_repeats_so_that_a_cold_reader_needs_few_slots() {
     assert_eq!((world.counted().gets, Roster::first(37), Roster::first(36), Roster::first(32)), (4, 37, 33, 1));
     at_once(cold.enroll(Some(&name("a")), &all)).unwrap();
     assert_eq!(world.counted().puts, 0);
-}
-
-#[test]
-fn the_bytes_of_each_object_are_these() {
-    let slot = Slot {
-        name: name("a/b"),
-        number: 2,
-        lineage: vec![3, 1],
-        commit: CommitId(1),
-        settled: Some(Entry::view()),
-        intent: Some(Intent { txn: TxnId(3), after: None }),
-    };
-    let content = [
-        &b"\x03a/b\x02\x02"[..],
-        b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
-        b"\x01\0\0\0\0\0\0\0",
-        b"\x01\x01\x02",
-        b"\x01\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-    ]
-    .concat();
-    let bytes = slot.encode();
-    assert_eq!(&bytes[..12], [b"GPTS\x01\0\0\0".as_slice(), &(bytes.len() as u32).to_le_bytes()].concat());
-    assert_eq!(&bytes[12..bytes.len() - 4], content);
-    assert_eq!(Held::decode(&bytes), Ok(Held::Slot(slot.clone())));
-    assert_eq!((slot.id_at(2), slot.id_at(1), slot.id_at(0), slot.id_at(3)), (Some(3), Some(1), None, None));
-    let emptied = Held::emptied(9);
-    assert_eq!((&emptied[..4], emptied.len()), (&b"GPTE"[..], EMPTIED_BYTES));
-    assert_eq!(Held::decode(&emptied), Ok(Held::Emptied(9)));
-    let record = Record { committed: true, names: vec![name("a")] };
-    assert_eq!(&record.encode()[12..16], b"\x01\x01\x01a");
-    assert_eq!(Record::decode(&record.encode()), Ok(record));
-    let roster = Roster { number: 6, names: vec![name("a"), name("b")] };
-    assert_eq!(&roster.encode()[12..18], b"\x06\x02\x01a\x01b");
-    assert_eq!(Roster::decode(&roster.encode()), Ok(roster));
-    assert_eq!(object::decode_format(&object::encode_format(5)), Ok(5));
-    for bytes in [&b""[..], b"GPTS", &bytes[..20], &emptied[..10]] {
-        assert!(Held::decode(bytes).is_err());
-    }
-}
-
-/// Row 16.
-#[test]
-fn another_name_under_the_same_key_is_refused() {
-    let world = World::default();
-    let catalog = begun(&world);
-    let slot =
-        Slot { name: name("other"), number: 1, lineage: vec![1], commit: CommitId(1), settled: None, intent: None };
-    let key: Key = catalog.shared_state.keys.slot(&name("mine"), 1);
-    assert!(at_once(world.put(&key, Payload::from(slot.encode()), Guard::Absent)).is_ok());
-    let at = at_once(catalog.load()).unwrap();
-    assert!(matches!(at_once(catalog.entry(&at, &name("mine"))), Err(LoadError::Undecodable(_))));
 }
 
 /// Row 15: nobody waits longer than a second for another, holding nothing.

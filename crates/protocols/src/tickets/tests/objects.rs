@@ -1,0 +1,54 @@
+//! The bytes of each object, and an object under a key that is not its own.
+
+use super::*;
+
+#[test]
+fn the_bytes_of_each_object_are_these() {
+    let slot = Slot {
+        name: name("a/b"),
+        number: 2,
+        lineage: vec![3, 1],
+        commit: CommitId(1),
+        settled: Some(Entry::view()),
+        intent: Some(Intent { txn: TxnId(3), after: None }),
+    };
+    let content = [
+        &b"\x03a/b\x02\x02"[..],
+        b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
+        b"\x01\0\0\0\0\0\0\0",
+        b"\x01\x01\x02",
+        b"\x01\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    ]
+    .concat();
+    let bytes = slot.encode();
+    assert_eq!(&bytes[..12], [b"GPTS\x01\0\0\0".as_slice(), &(bytes.len() as u32).to_le_bytes()].concat());
+    assert_eq!(&bytes[12..bytes.len() - 4], content);
+    assert_eq!(Held::decode(&bytes), Ok(Held::Slot(slot.clone())));
+    assert_eq!((slot.id_at(2), slot.id_at(1), slot.id_at(0), slot.id_at(3)), (Some(3), Some(1), None, None));
+    let emptied = Held::emptied(9);
+    assert_eq!((&emptied[..4], emptied.len()), (&b"GPTE"[..], EMPTIED_BYTES));
+    assert_eq!(Held::decode(&emptied), Ok(Held::Emptied(9)));
+    let record = Record { committed: true, names: vec![name("a")] };
+    assert_eq!(&record.encode()[12..16], b"\x01\x01\x01a");
+    assert_eq!(Record::decode(&record.encode()), Ok(record));
+    let roster = Roster { number: 6, names: vec![name("a"), name("b")] };
+    assert_eq!(&roster.encode()[12..18], b"\x06\x02\x01a\x01b");
+    assert_eq!(Roster::decode(&roster.encode()), Ok(roster));
+    assert_eq!(object::decode_format(&object::encode_format(5)), Ok(5));
+    for bytes in [&b""[..], b"GPTS", &bytes[..20], &emptied[..10]] {
+        assert!(Held::decode(bytes).is_err());
+    }
+}
+
+/// Row 16.
+#[test]
+fn another_name_under_the_same_key_is_refused() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let slot =
+        Slot { name: name("other"), number: 1, lineage: vec![1], commit: CommitId(1), settled: None, intent: None };
+    let key: Key = catalog.shared_state.keys.slot(&name("mine"), 1);
+    assert!(at_once(world.put(&key, Payload::from(slot.encode()), Guard::Absent)).is_ok());
+    let at = at_once(catalog.load()).unwrap();
+    assert!(matches!(at_once(catalog.entry(&at, &name("mine"))), Err(LoadError::Undecodable(_))));
+}
