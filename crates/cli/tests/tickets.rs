@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::path::Path;
+use std::process::Output;
+
 use common::{glidepath, output, refused};
 use serde_json::Value;
 
@@ -102,6 +105,27 @@ fn a_creation_that_cannot_be_leaves_the_place_free() {
     assert!(output(run(&format!("catalog fsck {store}"))).contains("cannot detect"));
 }
 
+/// Each slot that the store does not give is a finding of its own, and the rest is checked.
+fn what_cannot_be_read_is_named(one: &Path, other: &Path, run: &impl Fn(&str) -> Output) {
+    let whole = [one, other].map(|slot| std::fs::read(slot).unwrap());
+    let gone = |slot: &Path| {
+        std::fs::remove_file(slot).unwrap();
+        std::fs::create_dir(slot).unwrap();
+    };
+    std::fs::write(one, "").unwrap();
+    gone(other);
+    let checked = run("fsck STORE");
+    let words = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!(checked.status.code(), Some(8), "{words}");
+    for slot in ["unread: tickets/names/r/norders/", "unread: tickets/names/r/nother/"] {
+        assert_eq!(words.matches(slot).count(), 1, "{words}");
+    }
+    std::fs::remove_dir(other).unwrap();
+    for (slot, whole) in [one, other].into_iter().zip(whole) {
+        std::fs::write(slot, whole).unwrap();
+    }
+}
+
 #[test]
 fn damage_is_found_and_made_no_worse() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,6 +134,7 @@ fn damage_is_found_and_made_no_worse() {
     output(run("create STORE --protocol tickets"));
     output(run("create-table STORE orders"));
     output(run("set STORE orders a=1"));
+    output(run("create-table STORE other"));
     let objects = folder.path().join("store/objects/tickets");
     let newest = |below: &str| {
         let mut slots: Vec<_> =
@@ -131,6 +156,8 @@ fn damage_is_found_and_made_no_worse() {
     assert_eq!(std::fs::read(&slots[1]).unwrap(), older, "the vacuum emptied what is left of the table");
     refused(run("fsck STORE"), 8);
     std::fs::write(&slots[0], whole).unwrap();
+    output(run("fsck STORE"));
+    what_cannot_be_read_is_named(&slots[0], &newest("names/r/nother")[0], &run);
     output(run("fsck STORE"));
     let roster = newest("rosters/r");
     // A key that says a slot of the highest number.

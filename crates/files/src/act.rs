@@ -46,7 +46,8 @@ impl<F: Files> Folders<F> {
     }
 
     async fn open_state(&self, place: &Path) -> io::Result<(F::File, State)> {
-        let file = self.files.open(place, Access::Read).await?;
+        let opened = self.files.open(place, Access::Read).await;
+        let file = opened.map_err(|error| if concerns_one_file(&error) { named(error, place) } else { error })?;
         let state = file::state(&self.files, &file).await.map_err(|error| named(error, place))?;
         Ok((file, state))
     }
@@ -313,12 +314,25 @@ impl<F: Files> Folders<F> {
 }
 
 /// Adds the path to an error.
-fn named(error: io::Error, path: &Path) -> io::Error {
+pub(crate) fn named(error: io::Error, path: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => error,
         kind => io::Error::new(kind, format!("{}: {error}", path.display())),
     }
 }
+
+/// Whether the file is damaged, or is no file at all but a folder, a pipe or a link that leads nowhere.
+pub(crate) fn concerns_one_file(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, IsADirectory, NotSeekable};
+    matches!(error.kind(), InvalidData | IsADirectory | NotSeekable)
+        || matches!(error.raw_os_error(), Some(EIO | ELOOP))
+}
+
+/// The disk cannot read it. The same number on every Unix.
+const EIO: i32 = 5;
+
+/// Links that lead to each other.
+const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 
 fn not_renewed(error: io::Error) -> io::Error {
     let why = format!(

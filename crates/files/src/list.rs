@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use glidepath_env::{Access, Files, Key, ListPage, Listed, Payload, Tag};
 use glidepath_model::ByteSize;
 
+use crate::act::{concerns_one_file, named};
 use crate::file;
 use crate::folders::Folders;
 use crate::names::{self, Entry, entry};
@@ -82,17 +83,14 @@ impl<F: Files> Folders<F> {
         match state {
             Ok(state) => Ok(Some(ByteSize::from_bytes(state.length))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(EIO) => {
+            Err(error) if concerns_one_file(&error) => {
                 let length = self.files.length(path).await.unwrap_or(0);
                 Ok(Some(ByteSize::from_bytes(length.saturating_sub(file::CONTENT))))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(named(error, path)),
         }
     }
 }
-
-/// The disk cannot read it. The same number on every Unix.
-const EIO: i32 = 5;
 
 /// The key, content and tag of an object's file, for tools that read a store's files directly. The path is relative to
 /// the store's folder. `None` if it is not an object's file.

@@ -238,6 +238,30 @@ async fn a_damaged_file_is_an_error_and_not_an_object() {
     assert!(matches!(put, Err(PutError::Refused(_))), "{put:?}");
 }
 
+/// What other programs put in the place of an object is an error of this object alone, and nothing waits for it.
+#[tokio::test]
+async fn what_is_no_file_is_an_error_and_not_an_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let whole = store.put(&Key::new("whole"), body("x".to_owned()), Guard::Absent).await.unwrap();
+    let place = |name: &str| directory.path().join("objects").join(name);
+    fs::create_dir(place("folder%o")).unwrap();
+    std::os::unix::fs::symlink("loop%o", place("loop%o")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(place("pipe%o")).status().unwrap().success());
+    let listed = store.list(&Key::new(""), None, 10).await.unwrap().objects;
+    let listed: Vec<&str> = listed.iter().map(|listed| listed.key.as_str()).collect();
+    assert_eq!(listed, ["folder", "loop", "pipe", "whole"]);
+    for name in ["folder", "loop", "pipe"] {
+        let key = Key::new(name);
+        let error = store.get(&key).await.unwrap_err().to_string();
+        assert!(error.contains(&format!("objects/{name}%o")), "{error}");
+        for guard in [Guard::Absent, Guard::Matches(whole.clone())] {
+            let put = store.put(&key, body("y".to_owned()), guard).await;
+            assert!(matches!(put, Err(PutError::Refused(_) | PutError::Lost)), "{put:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bulk_traffic_is_real_and_stays_under_its_prefix() {
     let directory = tempfile::tempdir().unwrap();

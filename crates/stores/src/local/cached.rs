@@ -34,7 +34,7 @@ impl Files for Cached {
 
     async fn open(&self, path: &Path, access: Access) -> io::Result<File> {
         match access {
-            Access::Read => open(path, OFlags::RDONLY),
+            Access::Read => open(path, OFlags::RDONLY | OFlags::NONBLOCK),
             Access::Write | Access::New | Access::Either => would_wait(),
         }
     }

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use glidepath_env::{Access, Files};
 use glidepath_model::Instant;
+use rustix::fs::OFlags;
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,8 @@ impl Files for Machine {
             Access::New => options.read(true).write(true).create_new(true),
             Access::Either => options.read(true).write(true).create(true).truncate(false),
         };
-        options.open(path).map_err(at(path))
+        // Opening a pipe would wait for another program.
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path).map_err(at(path))
     }
 
     async fn read_at(&self, file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
