@@ -113,6 +113,15 @@ impl CellSamples {
         all
     }
 
+    /// The outcome of several trials, one after the other: the time between them does not count.
+    #[must_use]
+    pub fn one_after_another(trials: &[Self]) -> Self {
+        let mut all = Self::joined(trials.to_vec());
+        (all.began_ns, all.ended_ns) =
+            (0, trials.iter().map(|trial| trial.ended_ns.saturating_sub(trial.began_ns)).sum());
+        all
+    }
+
     pub(crate) fn count_error(&mut self, words: String, count: u64) {
         match self.errors.iter_mut().find(|(known, _)| *known == words) {
             Some((_, known)) => *known += count,

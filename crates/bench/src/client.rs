@@ -9,7 +9,7 @@ use glidepath_protocols::{Catalog, LoadError};
 use crate::cell::{Cell, CellSamples};
 use crate::counted::CountedWorld;
 use crate::design::{Operation, Start};
-use crate::rows::{LISTED, Rows};
+use crate::rows::{self, LISTED};
 
 /// A client: its environment, and its catalog. All clients of one process share place and group; a group that commits
 /// together needs a leader.
@@ -36,7 +36,7 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
             self.env.compute().await;
             let result = match cell.operation {
                 Operation::Commit => {
-                    let answer = committer.commit(Rows::of(cell.design).create(cell.rows, self.number, number)).await;
+                    let answer = committer.commit(rows::create(self.number, number)).await;
                     answer.map(drop).map_err(|error| error.to_string())
                 }
                 read => self.read(cell, read, number, committer.catalog()).await,
@@ -65,16 +65,15 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
                 &cold
             }
         };
-        let rows = Rows::of(cell.design);
         let found = async {
             let at = catalog.load().await?;
             let row = self.env.draw(Purpose::Tables) % cell.rows.max(1);
             // The number after the last one has no entry.
             let (asked, there) = if number.is_multiple_of(2) { (row, 1) } else { (cell.rows, 0) };
             Ok::<_, LoadError>(match read {
-                Operation::List => (rows.list(catalog, &at, cell.rows).await?, cell.rows.min(LISTED as u64)),
-                Operation::Exists => (u64::from(rows.describe(catalog, &at, asked).await?), there),
-                Operation::Describe | Operation::Commit => (u64::from(rows.describe(catalog, &at, row).await?), 1),
+                Operation::List => (rows::list(catalog, &at).await?, cell.rows.min(LISTED as u64)),
+                Operation::Exists => (u64::from(rows::describe(catalog, &at, asked).await?), there),
+                Operation::Describe | Operation::Commit => (u64::from(rows::describe(catalog, &at, row).await?), 1),
             })
         };
         match found.await {

@@ -31,7 +31,7 @@ pub use glidepath_protocols::registry::Protocol;
 pub use live::{LiveError, fill, work};
 pub use machine::Machine;
 pub use predict::predict;
-pub use report::{Line, Measured, page};
+pub use report::{Line, Measured, apart, page, trials};
 pub use rows::{FillError, MOST_CLIENTS};
 pub use run::{Ended, Progress, Running, Swept, run};
 pub use scratch::{Scratch, ScratchError};

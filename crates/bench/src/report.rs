@@ -1,23 +1,25 @@
 //! The results of a sweep, for people and for programs.
 
-use std::collections::BTreeSet;
-
 use glidepath_model::Span;
-use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits, signed};
-use glidepath_picture::{Axis, Chart, LineChart, LineStyle, PictureError, Point, Series};
+use glidepath_page::{ReportPage, Section, Table, counted, digits, signed};
+use glidepath_picture::PictureError;
 use glidepath_run::statistics::quantile;
 use serde::Serialize;
 
 use crate::cell::{Cell, CellSamples, Figures};
 use crate::rows::FillError;
 
+mod pictures;
+
 /// A cell and its results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
     /// The cell.
     pub cell: Cell,
-    /// The outcome on the live store.
+    /// The outcome on the live store, of all trials.
     pub measured: Figures,
+    /// Successful operations per second in each trial.
+    pub trials: Vec<f64>,
     /// The first error, if an operation failed.
     pub first_error: Option<String>,
     /// The outcome on the simulated store.
@@ -31,7 +33,8 @@ pub struct Line {
 impl Line {
     /// Combines measurement and prediction.
     #[must_use]
-    pub fn new(cell: Cell, measured: &CellSamples, predicted: Option<Result<CellSamples, FillError>>) -> Self {
+    pub fn new(cell: Cell, trials: &[CellSamples], predicted: Option<Result<CellSamples, FillError>>) -> Self {
+        let measured = CellSamples::one_after_another(trials);
         let figures = measured.figures();
         let (predicted, not_predicted) = match predicted {
             Some(Ok(outcome)) => (Some(outcome.figures()), None),
@@ -43,11 +46,30 @@ impl Line {
         Self {
             cell,
             measured: figures,
+            trials: trials.iter().map(|trial| trial.figures().operations_per_s).collect(),
             first_error: measured.errors.first().map(|(words, _)| words.clone()),
             predicted,
             not_predicted,
             prediction_error: error,
         }
+    }
+
+    /// The lowest and the highest rate of a trial, in words.
+    #[must_use]
+    pub fn in_trials(&self) -> String {
+        let (least, most) = self.range();
+        if self.trials.len() > 1 { format!("{} to {}", digits(least), digits(most)) } else { "-".to_owned() }
+    }
+
+    /// The error bar, if there are several trials and none of them is 0.
+    fn spread(&self) -> Option<(f64, f64)> {
+        Some(self.range()).filter(|(least, _)| self.trials.len() > 1 && *least > 0.0)
+    }
+
+    /// The lowest and the highest rate of a trial.
+    fn range(&self) -> (f64, f64) {
+        let least = self.trials.iter().copied().fold(f64::INFINITY, f64::min);
+        (least, self.trials.iter().copied().fold(0.0, f64::max))
     }
 }
 
@@ -64,7 +86,7 @@ pub struct Measured<'a> {
     pub program: &'a str,
     /// The profile of the predictions, by name.
     pub profile: Option<&'a str>,
-    /// Planned cells.
+    /// Planned trials of all cells.
     pub planned: usize,
 }
 
@@ -74,8 +96,8 @@ impl Measured<'_> {
         let mut facts = format!("{store}, measured {date} from {machine} by {program}.");
         if let Some(Line { cell, .. }) = lines.first() {
             facts.push_str(&format!(
-                " Each cell takes {}, in its own catalog; closed loop: each client sends its next operation when the \
-                 last one is answered.",
+                " A trial of a cell takes {}, in its own catalog; trials of different cells take turns. Closed loop: each \
+                 client sends its next operation when the last one is answered.",
                 cell.duration
             ));
             if cell.added_latency > Span::ZERO {
@@ -86,12 +108,18 @@ impl Measured<'_> {
         if let Some(profile) = profile {
             facts.push_str(&format!(" Predicted with the profile {profile}."));
         }
-        if lines.len() < *planned {
-            let done = lines.len();
-            facts.push_str(&format!(" The sweep was stopped: the report has {done} of {planned} cells."));
+        let done = trials(lines);
+        if done < *planned {
+            facts.push_str(&format!(" The sweep was stopped: the report has {done} of {planned} trials."));
         }
         facts
     }
+}
+
+/// The number of trials of these cells.
+#[must_use]
+pub fn trials(lines: &[Line]) -> usize {
+    lines.iter().map(|line| line.trials.len()).sum()
 }
 
 /// The report with its charts.
@@ -100,17 +128,16 @@ impl Measured<'_> {
 /// A picture cannot be drawn.
 pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<ReportPage, PictureError> {
     let (reads, commits): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.cell.operation.reads());
-    let mut pictures = Vec::new();
+    let mut drawn = Vec::new();
     for (what, lines) in [("Commits", &commits), ("Reads", &reads)] {
-        pictures.extend(over_clients(what, lines)?);
-        pictures.extend(over_rows(what, lines).transpose()?);
+        drawn.extend(pictures::of(what, lines)?);
     }
     Ok(ReportPage {
         title: format!("A catalog on {}", how.store),
         facts: how.facts(lines),
         findings: findings(lines),
         sections: vec![
-            Section::Pictures(pictures),
+            Section::Pictures(drawn),
             Section::Table(measured("Commits", &commits)),
             Section::Table(measured("Reads", &reads)),
             Section::Table(predictions(lines)),
@@ -132,6 +159,7 @@ fn findings(lines: &[Line]) -> Vec<String> {
             cell.kind()
         ));
     }
+    found.extend(apart(lines));
     let errors: u64 = lines.iter().map(|line| line.measured.errors).sum();
     let first = lines.iter().find_map(|line| line.first_error.as_ref());
     found.push(match first {
@@ -155,6 +183,31 @@ fn findings(lines: &[Line]) -> Vec<String> {
     found
 }
 
+/// Trials of one cell that differ by more than this factor are told. On an idle machine with a local disk, most differ by
+/// less than 1.2.
+const APART: f64 = 1.5;
+
+/// How far apart the trials of a cell are at most, if that is far: so uncertain are the figures.
+#[must_use]
+pub fn apart(lines: &[Line]) -> Option<String> {
+    let ratio = |line: &Line| {
+        let (least, most) = line.range();
+        if least > 0.0 { most / least } else { 1.0 }
+    };
+    let line = lines.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+    let ((least, most), Line { cell, .. }) = (line.range(), line);
+    (ratio(line) > APART).then(|| {
+        format!(
+            "Trials of one cell took {} to {} operations a second ({}, {}). Differences between cells that are no larger \
+             mean nothing: give more trials (--trials), or longer ones (--duration).",
+            digits(least),
+            digits(most),
+            cell.kind(),
+            counted(cell.writers, "client"),
+        )
+    })
+}
+
 fn percent(share: f64) -> String {
     format!("{} %", signed(100.0 * share, 0))
 }
@@ -164,8 +217,8 @@ fn measured(title: &'static str, lines: &[&Line]) -> Table {
         let Figures { operations, errors, operations_per_s, p50_ms, p99_ms, .. } = line.measured;
         let mut row =
             vec![line.cell.kind(), line.cell.rows.to_string(), line.cell.writers.to_string(), operations.to_string()];
-        row.push(errors.to_string());
-        row.extend([operations_per_s, p50_ms, p99_ms, line.measured.requests_per_operation].map(digits));
+        row.extend([errors.to_string(), digits(operations_per_s), line.in_trials()]);
+        row.extend([p50_ms, p99_ms, line.measured.requests_per_operation].map(digits));
         row.extend([
             digits(line.measured.sent_bytes_per_operation / 1024.0),
             digits(line.measured.received_bytes_per_operation / 1024.0),
@@ -175,7 +228,8 @@ fn measured(title: &'static str, lines: &[&Line]) -> Table {
     };
     Table {
         title,
-        note: "Requests, bytes and processor time are per operation. Processor time is that of the clients, including \
+        note: "In trials: the lowest and the highest rate of a trial; all other figures are of all trials together. \
+               Requests, bytes and processor time are per operation. Processor time is that of the clients, including \
                the kernel; a store that is a server uses processor time of its own.",
         head: vec![
             "catalog",
@@ -184,6 +238,7 @@ fn measured(title: &'static str, lines: &[&Line]) -> Table {
             "done",
             "failed",
             "rate (1/s)",
+            "in trials",
             "p50 (ms)",
             "p99 (ms)",
             "requests",
@@ -225,91 +280,4 @@ fn predictions(lines: &[Line]) -> Table {
         ],
         rows: lines.iter().filter_map(row).collect(),
     }
-}
-
-/// One line of a chart per kind of cell, and a dashed one for its prediction.
-fn series<K: Ord + Copy>(
-    lines: &[&Line],
-    key: impl Fn(&Cell) -> K,
-    words: impl Fn(K) -> Option<String>,
-    x: impl Fn(&Cell) -> f64,
-) -> Vec<Series> {
-    let mut names: Vec<(String, K)> = Vec::new();
-    for line in lines {
-        let name = (line.cell.kind(), key(&line.cell));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let mut all = Vec::new();
-    for (slot, (kind, value)) in names.into_iter().enumerate() {
-        let of = |line: &&&Line| line.cell.kind() == kind && key(&line.cell) == value;
-        let name = [Some(kind.clone()), words(value)].into_iter().flatten().collect::<Vec<_>>().join(", ");
-        let point = |line: &&Line| Point::at(x(&line.cell), line.measured.operations_per_s);
-        let points = lines.iter().filter(of).map(point).collect();
-        all.push(Series { name: name.clone(), points, marks: true, slot: Some(slot), ..Series::default() });
-        let predicted = |line: &&Line| Some(Point::at(x(&line.cell), line.predicted.as_ref()?.operations_per_s));
-        let points: Vec<Point> = lines.iter().filter(of).filter_map(predicted).collect();
-        if !points.is_empty() {
-            let name = format!("{name}, predicted");
-            all.push(Series { name, points, line: LineStyle::Dashed, slot: Some(slot), ..Series::default() });
-        }
-    }
-    all
-}
-
-fn distinct<T: Ord>(lines: &[&Line], of: impl Fn(&Cell) -> T) -> usize {
-    lines.iter().map(|line| of(&line.cell)).collect::<BTreeSet<T>>().len()
-}
-
-/// The most lines in a picture.
-const LEGIBLE: usize = 8;
-
-fn over_clients(what: &str, lines: &[&Line]) -> Result<Vec<Picture>, PictureError> {
-    if distinct(lines, |cell| cell.writers) < 2 {
-        return Ok(Vec::new());
-    }
-    let sizes: BTreeSet<u64> = lines.iter().map(|line| line.cell.rows).collect();
-    let caption = "Rate by number of clients.";
-    let draw = |lines: &[&Line], which: &str, words: &dyn Fn(u64) -> Option<String>| {
-        let series = series(lines, |cell| cell.rows, words, |cell| f64::from(cell.writers));
-        picture(caption, &format!("{what} against clients{which}"), "Concurrent clients", what, series)
-    };
-    if sizes.len() == 1 || sizes.len() * distinct(lines, Cell::kind) <= LEGIBLE {
-        let several = sizes.len() > 1;
-        return draw(lines, "", &|rows| several.then(|| format!("{rows} entries"))).map(|picture| vec![picture]);
-    }
-    let of = |rows: &u64| {
-        let lines: Vec<&Line> = lines.iter().filter(|line| line.cell.rows == *rows).copied().collect();
-        draw(&lines, &format!(", {rows} entries"), &|_| None)
-    };
-    sizes.iter().map(of).collect()
-}
-
-fn over_rows(what: &str, lines: &[&Line]) -> Option<Result<Picture, PictureError>> {
-    if distinct(lines, |cell| cell.rows) < 2 {
-        return None;
-    }
-    let several = distinct(lines, |cell| cell.writers) > 1;
-    let words = |writers: u32| several.then(|| counted(writers, "client"));
-    // An empty catalog needs a place on the logarithmic axis, too.
-    let series = series(lines, |cell| cell.writers, words, |cell| cell.rows.max(1) as f64);
-    let caption = match lines.iter().any(|line| line.cell.rows == 0) {
-        true => "Rate by size of the catalog. An empty catalog is shown at 1 entry.",
-        false => "Rate by size of the catalog.",
-    };
-    Some(picture(caption, &format!("{what} against entries"), "Entries in the catalog", what, series))
-}
-
-fn picture(caption: &str, title: &str, x: &str, what: &str, series: Vec<Series>) -> Result<Picture, PictureError> {
-    let predicted = series.iter().any(|line| line.line == LineStyle::Dashed);
-    let caption = format!("{caption}{}", if predicted { " Dashed: predicted." } else { "" });
-    let chart = LineChart {
-        title: title.to_owned(),
-        x: Axis::of(x, true),
-        y: Axis::of(&format!("{what} per second"), true),
-        series,
-        ..LineChart::default()
-    };
-    Picture::of(caption, &Chart::LineChart(chart))
 }

@@ -1,10 +1,9 @@
 //! Which entries does a catalog under load have, and how does a client use them?
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use glidepath_env::{Cause, Denial, Env};
-use glidepath_model::{Action, Changes, Edit, Entry, Name, TableId, TableState};
+use glidepath_model::{Action, Entry, Name, TableState};
 use glidepath_protocols::group::{GroupAttempt, Grouped, Request, Verdict};
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::{AnyCatalog, AnySnapshot, Creation};
@@ -38,62 +37,27 @@ pub enum FillError {
     Stopped,
 }
 
-/// The entries of a catalog. They are numbered; initial entries have numbers below [`Cell::rows`](crate::Cell::rows).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rows {
-    /// Numbered tables.
-    Tables,
-    /// A third are namespaces, the rest tables, as in the published sweep of manifest chains.
-    Named,
+/// Creates an entry that is unique to this pair of numbers and not an initial one: a namespace, as in the published sweep
+/// of manifest chains.
+pub(crate) fn create(client: u32, number: u64) -> Request {
+    let mut entry = Entry::namespace();
+    entry.properties = BTreeMap::from([("bench".to_owned(), "true".to_owned())]);
+    vec![Action::Create { name: named(&format!("w{client:04}-{number:08}")), entry }]
 }
 
-impl Rows {
-    pub(crate) fn of(design: Design) -> Self {
-        if design.layout.is_some() { Self::Named } else { Self::Tables }
-    }
+/// Whether the entry of this number exists, with a look-up of all its content. Initial entries have numbers below
+/// [`Cell::rows`](crate::Cell::rows).
+pub(crate) async fn describe<E: Env>(
+    catalog: &AnyCatalog<E>,
+    at: &AnySnapshot,
+    number: u64,
+) -> Result<bool, LoadError> {
+    Ok(catalog.entry(at, &name(number)).await?.is_some())
+}
 
-    /// Creates an entry that is unique to this pair of numbers and not an initial one.
-    pub(crate) fn create(self, rows: u64, client: u32, number: u64) -> Request {
-        match self {
-            // The ids of different clients alternate; each client has two million.
-            Self::Tables => {
-                let number = rows + number * u64::from(MOST_CLIENTS) + u64::from(client);
-                Changes::of(id(number), Edit::Create(TableState::new(1))).actions()
-            }
-            // A namespace, as in the published sweep.
-            Self::Named => {
-                let mut entry = Entry::namespace();
-                entry.properties = BTreeMap::from([("bench".to_owned(), "true".to_owned())]);
-                vec![Action::Create { name: named(&format!("w{client:04}-{number:08}")), entry }]
-            }
-        }
-    }
-
-    /// Whether the entry of this number exists, with a look-up of all its content.
-    pub(crate) async fn describe<E: Env>(
-        self,
-        catalog: &AnyCatalog<E>,
-        at: &AnySnapshot,
-        number: u64,
-    ) -> Result<bool, LoadError> {
-        match self {
-            Self::Tables => count(catalog, at, number..number + 1).await.map(|found| found == 1),
-            Self::Named => Ok(catalog.entry(at, &name(number)).await?.is_some()),
-        }
-    }
-
-    /// The number of entries in a listing of the first [`LISTED`].
-    pub(crate) async fn list<E: Env>(
-        self,
-        catalog: &AnyCatalog<E>,
-        at: &AnySnapshot,
-        rows: u64,
-    ) -> Result<u64, LoadError> {
-        match self {
-            Self::Tables => count(catalog, at, 0..rows.min(LISTED as u64)).await,
-            Self::Named => Ok(catalog.children(at, None, None, LISTED).await?.len() as u64),
-        }
-    }
+/// The number of entries in a listing of the first [`LISTED`].
+pub(crate) async fn list<E: Env>(catalog: &AnyCatalog<E>, at: &AnySnapshot) -> Result<u64, LoadError> {
+    Ok(catalog.children(at, None, None, LISTED).await?.len() as u64)
 }
 
 /// Fills an empty place. `progress` gets the number of entries so far, and returns whether to continue.
@@ -103,13 +67,9 @@ pub(crate) async fn fill<E: Env>(
     rows: u64,
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<(), FillError> {
-    let tables = match Rows::of(design) {
-        Rows::Tables => (0..rows).map(|number| (id(number), TableState::new(1))).collect(),
-        Rows::Named => Vec::new(),
-    };
     let (layout, indexed) = (design.layout.unwrap_or(Layout::Paged), design.indexed.unwrap_or(true));
-    let mut head = created(catalog.create_here(Creation { tables, layout, indexed }).await)?;
-    let mut done = if Rows::of(design) == Rows::Tables { rows } else { 0 };
+    let mut head = created(catalog.create_here(Creation { tables: Vec::new(), layout, indexed }).await)?;
+    let mut done = 0;
     loop {
         if done > 0 && !progress(done) {
             return Err(FillError::Stopped);
@@ -146,16 +106,7 @@ fn undone(verdicts: Vec<Verdict>) -> Cause {
     }
 }
 
-fn id(number: u64) -> TableId {
-    TableId(u32::try_from(number).unwrap_or(u32::MAX))
-}
-
-async fn count<E: Env>(catalog: &AnyCatalog<E>, at: &AnySnapshot, numbers: Range<u64>) -> Result<u64, LoadError> {
-    let ids: Vec<TableId> = numbers.map(id).collect();
-    let found = catalog.tables(at, &ids).await?;
-    Ok(found.iter().flatten().count() as u64)
-}
-
+/// A third of the initial entries are namespaces, the rest tables, as in the published sweep.
 fn name(number: u64) -> Name {
     let kind = if number.is_multiple_of(3) { "ns" } else { "table" };
     named(&format!("{kind}_{number}"))

@@ -1,4 +1,5 @@
-//! In which order are cells run? Fill a catalog, copy it, run clients on the copy; at the end, remove all copies.
+//! In which order are cells run? Trials take turns, so that a store that changes changes for all cells alike. Each fills
+//! a catalog if there is none yet, copies it, and runs clients on the copy; at the end, all copies are removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,8 @@ pub struct Running<'a, E> {
     pub store: &'a Store,
     /// The warm-up: how long the first cell is run before results count.
     pub warm_up: Span,
+    /// How often each cell is tried.
+    pub trials: u32,
     /// The profile of predictions, if there are any.
     pub profile: Option<&'a Profile>,
     /// Runs the clients of a cell as processes, against the catalog at a prefix.
@@ -34,9 +37,9 @@ pub struct Running<'a, E> {
 /// The progress of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Finished cells.
+    /// Finished trials.
     pub done: usize,
-    /// All cells.
+    /// All trials of all cells.
     pub all: usize,
     /// The current cell.
     pub cell: &'a Cell,
@@ -46,7 +49,7 @@ pub struct Progress<'a> {
 
 /// The result of a sweep.
 pub struct Swept<E> {
-    /// The finished cells, in order.
+    /// The cells that were tried at least once, in order.
     pub lines: Vec<Line>,
     /// How it ended.
     pub ended: Result<Ended, E>,
@@ -57,31 +60,40 @@ pub struct Swept<E> {
 /// How it ended, if there was no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All cells are finished.
+    /// All trials are finished.
     Complete,
     /// Stopped by the caller.
     Stopped,
 }
 
-/// Runs the first cell as a warm-up, then all cells, until all are finished, one fails, or `stop` is set. In every case
-/// it returns the finished cells and removes what it wrote to the store.
+/// Runs the first cell as a warm-up, then each cell once, then each once more, until there are enough trials, one fails,
+/// or `stop` is set. In every case it returns the finished trials and removes what it wrote to the store.
 #[must_use]
 pub fn run<E: From<LiveError>>(cells: &[Cell], running: &Running<'_, E>) -> Swept<E> {
     let scratch = Scratch::new(running.store.clone());
-    let mut bench = Bench { running, scratch, filled: None, folders: 0, machine: None, warm_up: running.warm_up };
-    let mut lines = Vec::new();
-    let ended = bench.all(cells, &mut lines);
+    let mut bench = Bench { running, scratch, filled: Vec::new(), folders: 0, machine: None, warm_up: running.warm_up };
+    let mut tried = vec![Tried::default(); cells.len()];
+    let ended = bench.all(cells, &mut tried);
+    let lines = cells.iter().zip(tried).filter(|(_, tried)| !tried.trials.is_empty());
+    let lines = lines.map(|(cell, tried)| Line::new(*cell, &tried.trials, tried.predicted)).collect();
     Swept { lines, ended, left_behind: bench.scratch.remove().err() }
 }
 
 /// Enough for a median.
 const BRIEF: Span = Span::from_secs(2);
 
+/// What is known of a cell.
+#[derive(Clone, Default)]
+struct Tried {
+    trials: Vec<CellSamples>,
+    predicted: Option<Result<CellSamples, FillError>>,
+}
+
 struct Bench<'a, E> {
     running: &'a Running<'a, E>,
     scratch: Scratch,
-    /// The content of the newest original, and its folder.
-    filled: Option<(Design, u64, String)>,
+    /// The content of each original, and its folder.
+    filled: Vec<(Design, u64, String)>,
     /// Folders so far. All are removed at the end, because deletes are slow and would delay the next cell.
     folders: u32,
     /// Set once it is measured.
@@ -91,12 +103,15 @@ struct Bench<'a, E> {
 }
 
 impl<E: From<LiveError>> Bench<'_, E> {
-    fn all(&mut self, cells: &[Cell], lines: &mut Vec<Line>) -> Result<Ended, E> {
-        let Running { progress, stop, .. } = *self.running;
-        for (done, cell) in cells.iter().enumerate() {
-            let under_way = Progress { done, all: cells.len(), cell, filled: None };
+    fn all(&mut self, cells: &[Cell], tried: &mut [Tried]) -> Result<Ended, E> {
+        let Running { progress, stop, trials, profile, .. } = *self.running;
+        let all = cells.len() * trials as usize;
+        let turns = (0..trials).flat_map(|_| 0..cells.len()).enumerate();
+        for (done, place) in turns {
+            let (cell, tried) = (&cells[place], &mut tried[place]);
+            let under_way = Progress { done, all, cell, filled: None };
             progress(under_way);
-            let result = self.cell(cell, &mut |filled| {
+            let result = self.trial(cell, &mut |filled| {
                 progress(Progress { filled: Some(filled), ..under_way });
                 !stop.load(Ordering::Relaxed)
             });
@@ -104,18 +119,26 @@ impl<E: From<LiveError>> Bench<'_, E> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(Ended::Stopped);
             }
-            lines.push(result?);
+            tried.trials.push(result?);
+            if let (Some(profile), None) = (profile, &tried.predicted) {
+                let predicted = self.predicted(profile, cell);
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(Ended::Stopped);
+                }
+                tried.predicted = Some(predicted?);
+            }
         }
         Ok(Ended::Complete)
     }
 
-    fn cell(&mut self, cell: &Cell, progress: &mut impl FnMut(u64) -> bool) -> Result<Line, E> {
-        let origin = match &self.filled {
-            Some((design, rows, folder)) if (*design, *rows) == (cell.design, cell.rows) => folder.clone(),
-            _ => {
+    fn trial(&mut self, cell: &Cell, progress: &mut impl FnMut(u64) -> bool) -> Result<CellSamples, E> {
+        let same = |(design, rows, _): &&(Design, u64, String)| (*design, *rows) == (cell.design, cell.rows);
+        let origin = match self.filled.iter().find(same) {
+            Some((.., folder)) => folder.clone(),
+            None => {
                 let folder = self.folder();
                 fill(self.running.store, &self.place(&folder), cell.design, cell.rows, progress)?;
-                self.filled = Some((cell.design, cell.rows, folder.clone()));
+                self.filled.push((cell.design, cell.rows, folder.clone()));
                 folder
             }
         };
@@ -123,9 +146,7 @@ impl<E: From<LiveError>> Bench<'_, E> {
         if warm_up > Span::ZERO {
             self.work(&origin, &Cell { duration: warm_up, ..*cell })?;
         }
-        let outcome = self.work(&origin, cell)?;
-        let predicted = self.running.profile.map(|profile| self.predicted(profile, cell)).transpose()?;
-        Ok(Line::new(*cell, &outcome, predicted))
+        self.work(&origin, cell)
     }
 
     /// Runs the clients of a cell, on a copy of the original unless they only read.

@@ -32,7 +32,7 @@ pub struct Sweep {
     pub grouped: Vec<bool>,
     /// Whether each client is a process.
     pub processes: bool,
-    /// Of each cell.
+    /// Of each trial of a cell.
     pub duration: Span,
     /// The fewest operations of each client.
     pub least: u64,
@@ -90,7 +90,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// All cells: those with the same initial catalog are adjacent. Equivalent combinations occur once.
+    /// All cells. Equivalent combinations occur once.
     ///
     /// # Errors
     /// A value that is not allowed.

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::TypedValueParser;
 use glidepath_bench::{
-    Cell, Ended, Figures, Line, Measured, Operation, Progress, Protocol, Running, Start, Sweep, Swept, page,
+    Cell, Ended, Figures, Line, Measured, Operation, Progress, Protocol, Running, Start, Sweep, Swept, apart, page,
+    trials,
 };
 use glidepath_model::Span;
+use glidepath_page::digits;
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_sim::Profile;
 use glidepath_stores::{Options, is_there, open, with_small_scheme};
@@ -64,8 +66,11 @@ pub(crate) struct Arguments {
     /// Whether the writers of a process share commits: on, off, or on,off
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     group: Vec<bool>,
-    /// The length of each cell
-    #[arg(long, value_name = "TIME", default_value = "5s")]
+    /// How often each cell is tried; trials of different cells take turns, because stores change over time
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count::<u32>)]
+    trials: u32,
+    /// The length of each trial
+    #[arg(long, value_name = "TIME", default_value = "2s")]
     duration: Span,
     /// The least number of operations of each client, however long they take
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count::<u64>)]
@@ -97,7 +102,10 @@ pub(crate) struct Arguments {
 /// No cloud store answers a client sooner, so that a cost computed with it is an upper bound for one request after the other.
 const LEAST_ROUND_TRIP_S: f64 = 0.01;
 
-/// The longest cell.
+/// The most trials of a cell.
+const MOST_TRIALS: u32 = 1000;
+
+/// The longest trial.
 const LONGEST: Span = Span::from_secs(24 * 3600);
 
 fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
@@ -136,6 +144,7 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
     let running = Running {
         store: &store,
         warm_up: arguments.warm_up,
+        trials: arguments.trials,
         profile,
         in_processes: &|place, cell| in_processes(&arguments.store, place, cell),
         progress: &|progress| show(&display, progress),
@@ -143,14 +152,18 @@ fn run_cells(arguments: &Arguments, cells: &[Cell], profile: Option<&Profile>) -
     };
     let swept = glidepath_bench::run(cells, &running);
     drop(display);
-    let (lines, ended) = ended(swept, cells.len());
+    let planned = cells.len() * arguments.trials as usize;
+    let (lines, ended) = ended(swept, planned);
     if lines.is_empty() {
         folder::remove_empty(&made);
         return ended;
     }
-    // Finished cells are kept, also after an error.
-    arguments.write(&lines, cells.len(), profile)?;
-    ended
+    // Finished trials are kept, also after an error.
+    let told = arguments.write(&lines, planned, profile);
+    match (ended, mostly_failed(&lines)) {
+        (Err(failure), _) | (Ok(()), Some(failure)) => Err(failure.after(told)),
+        (Ok(()), None) => told,
+    }
 }
 
 fn show(display: &Display, Progress { done, all, cell, filled }: Progress<'_>) {
@@ -161,13 +174,23 @@ fn show(display: &Display, Progress { done, all, cell, filled }: Progress<'_>) {
         }
         Some(filled) => format!("filling: {filled} of {}", counted_entries(cell.rows)),
     };
-    display.steps(done, all, "cells", &words);
+    display.steps(done, all, "trials", &words);
 }
 
-/// The finished cells, and how the sweep ended.
+/// Rates of operations that mostly fail are no answer.
+fn mostly_failed(lines: &[Line]) -> Option<Failure> {
+    let (done, failed) = lines
+        .iter()
+        .fold((0, 0), |(done, failed), Line { measured, .. }| (done + measured.operations, failed + measured.errors));
+    let first = lines.iter().find_map(|line| line.first_error.as_ref())?;
+    (failed > done)
+        .then(|| Failure::Failed(format!("{failed} of {} operations failed. The first one: {first}", done + failed)))
+}
+
+/// The cells with a finished trial, and how the sweep ended.
 fn ended(swept: Swept<Failure>, planned: usize) -> (Vec<Line>, Result<(), Failure>) {
     let Swept { lines, ended, left_behind } = swept;
-    let stopped = || Failure::Interrupted(format!("stopped; {} of {planned} cells are done", lines.len()));
+    let stopped = || Failure::Interrupted(format!("stopped; {} of {planned} trials are done", trials(&lines)));
     // Reported together with the cause, because the user must remove these objects.
     let left = left_behind.map_or(Ok(()), |error| Err(error.into()));
     let ended = match ended {
@@ -182,6 +205,10 @@ impl Arguments {
     fn cells(&self) -> Result<Vec<Cell>, Failure> {
         if self.duration > LONGEST {
             return Err(Failure::Mistake(format!("--duration {}: found; allowed: at most {LONGEST}", self.duration)));
+        }
+        if self.trials == 0 || self.trials > MOST_TRIALS {
+            let words = format!("--trials {}: found; allowed: 1 to {MOST_TRIALS}", self.trials);
+            return Err(Failure::Mistake(words));
         }
         if self.processes && with_small_scheme(&self.store).starts_with("memory:") {
             let words = "memory: exists in one process only: leave --processes out, or give another store";
@@ -207,7 +234,7 @@ impl Arguments {
     /// Prints the estimated cost on a cloud, and asks.
     fn agree(&self, cells: &[Cell]) -> Result<(), Failure> {
         agree(&self.store, self.yes, |prices| {
-            let seconds = |cell: &Cell| f64::from(cell.writers) * cell.duration.as_secs_f64();
+            let seconds = |cell: &Cell| f64::from(self.trials) * f64::from(cell.writers) * cell.duration.as_secs_f64();
             let first = cells.first().map_or(0.0, |cell| f64::from(cell.writers) * self.warm_up.as_secs_f64());
             let requests = (first + cells.iter().map(seconds).sum::<f64>()) / LEAST_ROUND_TRIP_S;
             format!(
@@ -233,7 +260,7 @@ impl Arguments {
         let how =
             Measured { store: &store, date: &date, machine: &machine, program: &program, profile: named, planned };
         let page = page(&how, lines)?;
-        let place = folder::place(&self.out, lines.len() == planned, RESULTS);
+        let place = folder::place(&self.out, trials(lines) == planned, RESULTS);
         folder::claim(&place, &self.label())?;
         let path = |name: &str| place.join(name);
         write(&path(RESULTS), &serde_json::to_string_pretty(lines)?)?;
@@ -243,6 +270,9 @@ impl Arguments {
             return print_json(&lines);
         }
         print(&as_table(lines, profile.is_some()))?;
+        if let Some(words) = apart(lines) {
+            print(&words)?;
+        }
         let errors: Vec<f64> = lines.iter().filter_map(|line| line.prediction_error).collect();
         if let Some(words) = profile.and_then(|profile| basis(profile, &errors)) {
             print(&words)?;
@@ -253,7 +283,7 @@ impl Arguments {
 }
 
 /// The columns of the table that are not of predictions.
-const MEASURED: usize = 10;
+const MEASURED: usize = 11;
 
 fn as_table(lines: &[Line], is_predicted: bool) -> String {
     let header = [
@@ -261,6 +291,7 @@ fn as_table(lines: &[Line], is_predicted: bool) -> String {
         "entries",
         "clients",
         "rate/s",
+        "in trials",
         "p50 ms",
         "p99 ms",
         "errors",
@@ -280,8 +311,9 @@ fn as_table(lines: &[Line], is_predicted: bool) -> String {
             line.cell.rows.to_string(),
             line.cell.writers.to_string(),
             format!("{operations_per_s:.1}"),
-            format!("{p50_ms:.2}"),
-            format!("{p99_ms:.2}"),
+            line.in_trials(),
+            digits(p50_ms),
+            digits(p99_ms),
             errors.to_string(),
             format!("{:.2}", line.measured.requests_per_operation),
             format!("{:.1}", line.measured.sent_bytes_per_operation / 1024.0),
@@ -293,9 +325,41 @@ fn as_table(lines: &[Line], is_predicted: bool) -> String {
         row
     };
     let mut text = table(&header[..columns], 1, lines.iter().map(row).collect());
-    text.push_str("\nRequests, KiB sent and CPU ms are per operation.");
+    text.push_str(
+        "\nIn trials: the lowest and the highest rate of a trial. Requests, KiB sent and CPU ms are per operation.",
+    );
     for words in lines.iter().filter_map(|line| line.first_error.as_ref()).take(1) {
         text.push_str(&format!("\nThe first error: {words}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use glidepath_bench::{CellSamples, Design};
+
+    use super::*;
+
+    #[test]
+    fn rates_of_operations_that_mostly_fail_are_a_failure() {
+        let cell = Cell {
+            design: Design::of(Protocol::Tickets),
+            operation: Operation::Commit,
+            start: Start::Warm,
+            rows: 1,
+            writers: 1,
+            grouped: true,
+            processes: false,
+            duration: Span::from_secs(1),
+            least: 1,
+            added_latency: Span::ZERO,
+        };
+        let line = |done: usize, failed: u64| {
+            let errors = vec![("no space".to_owned(), failed)];
+            Line::new(cell, &[CellSamples { latencies_ns: vec![1; done], errors, ..CellSamples::default() }], None)
+        };
+        assert!(mostly_failed(&[line(3, 3)]).is_none());
+        let Some(Failure::Failed(words)) = mostly_failed(&[line(2, 1), line(0, 2)]) else { panic!("it succeeded") };
+        assert_eq!(words, "3 of 5 operations failed. The first one: no space");
+    }
 }

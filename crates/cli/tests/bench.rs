@@ -43,6 +43,11 @@ fn threads_and_processes_commit_and_nothing_is_left_behind() {
         let lines = cells(&folder, &[&arguments[..], how].concat());
         assert_eq!(lines.len(), 2);
         for line in lines {
+            let trials: Vec<f64> = serde_json::from_value(line["trials"].clone()).unwrap();
+            let (least, most) =
+                trials.iter().fold((f64::MAX, 0.0), |(least, most), rate| (rate.min(least), rate.max(most)));
+            let all = line["measured"]["operations_per_s"].as_f64().unwrap();
+            assert!(trials.len() == 3 && least <= all && all <= most, "{line}");
             assert!(line["predicted"]["operations_per_s"].as_f64().unwrap() > 0.0, "{line}");
             assert!(line["prediction_error"].is_number(), "{line}");
         }
@@ -56,7 +61,8 @@ fn every_protocol_is_committed_to_and_read_as_often_as_it_is_varied() {
     let layouts = ["--layout", "paged,whole"];
     // Limited by operations, so that requests made once are a small part of all on any machine.
     let load = ["--operation", "commit,describe,exists,list", "--rows", "40", "--writers", "2"];
-    let load = [&load[..], &["--least", "20", "--duration", "1ms", "--profile", "s3-express"]].concat();
+    let load =
+        [&load[..], &["--trials", "1", "--least", "20", "--duration", "1ms", "--profile", "s3-express"]].concat();
     let lines = cells(&folder, &[&arguments[..], &layouts, &load].concat());
     // Six designs; commits grouped and not, three reads warm and cold.
     assert_eq!(lines.len(), 6 * (2 + 6));
@@ -109,10 +115,11 @@ fn results_of_another_store_stay() {
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
+        (&["bench", &url, "--trials", "0"], "1 to 1000"),
         (&["bench", &url, "--rows", "1k"], "1000,100000"),
         (&["bench", &url, "--rows", "1,000"], "found 000; write 1000 without a comma"),
         (&["bench", &url, "--writers", "1-16"], "whole numbers"),
