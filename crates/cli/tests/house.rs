@@ -177,3 +177,15 @@ fn unwanted_words_are_not_used() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+#[test]
+fn words_of_the_glossary_are_in_order() {
+    let text = fs::read_to_string(root().join("docs/glossary.md")).unwrap();
+    let mut before = String::new();
+    for line in text.lines() {
+        let word = line.strip_prefix("| **").and_then(|rest| rest.split_once("**"));
+        let word = word.map(|(word, _)| word.to_lowercase()).unwrap_or_default();
+        assert!(word.is_empty() || before <= word, "docs/glossary.md: {word} comes after {before}");
+        before = word;
+    }
+}
