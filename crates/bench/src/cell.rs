@@ -32,6 +32,11 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Whether clients have read before the time begins.
+    pub(crate) fn begins_warm(&self) -> bool {
+        self.operation.reads() && self.start == Start::Warm
+    }
+
     /// The case in words, without the numbers of entries and clients.
     #[must_use]
     pub fn kind(&self) -> String {

@@ -50,6 +50,12 @@ impl<E: Env<Objects: Clone> + Clone> Client<E> {
         outcome
     }
 
+    /// Reads once, so that what the process shares is warm. If that fails, the reads that count fail too.
+    pub(crate) async fn warm(&self, cell: &Cell) {
+        let catalog = self.shared_state.open(self.env.clone(), self.env.clone());
+        let _ = self.read(cell, cell.operation, 0, &catalog).await;
+    }
+
     async fn read(
         &self,
         cell: &Cell,

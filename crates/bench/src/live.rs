@@ -62,6 +62,12 @@ pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicB
     let (shared_state, group) = (cell.design.protocol.shared_state(prefix, &Settings::default()), Group::default());
     let catalog = shared_state.open(env.clone(), env.clone());
     let leader = Leader::new(env.clone(), catalog, &group, RetryPolicy::default());
+    if cell.begins_warm() {
+        // With counters of its own.
+        let env = CountedWorld::new(LiveEnv::new(), store.clone(), cell.added_latency);
+        let (prefix, shared_state, group) = (prefix.to_owned(), shared_state.clone(), Group::default());
+        runtime.block_on(Client::<LiveEnv> { env, prefix, shared_state, group, number: first }.warm(cell));
+    }
     let (began_ns, processor) = (unix_ns(), processor_ns());
     let until = env.now() + cell.duration;
     let outcomes = std::thread::scope(|scope| {

@@ -66,8 +66,10 @@ pub fn predict(
             *fill_ended.borrow_mut() = rows::fill(&catalog, cell.design, cell.rows, |_| !stopped()).await;
         })
     };
-    // Long after the catalog was created.
-    let begin = Instant::ZERO + Span::from_secs(50 * 3600);
+    // Long after the catalog was created, and so long before the clients begin that reading a large catalog ends, but not so
+    // long that a process takes what it knows for old.
+    let warm_up = Instant::ZERO + Span::from_secs(50 * 3600);
+    let begin = warm_up + Span::from_secs(60);
     let outcomes = Rc::new(RefCell::new(Vec::new()));
     let counted: Rc<RefCell<Option<Simulated>>> = Rc::default();
     let processors = Processors::of(*machine);
@@ -102,13 +104,25 @@ pub fn predict(
         (begin, Box::new(start) as Start)
     });
     let fill = (Instant::ZERO, Box::new(fill) as Start);
-    simulation.run(std::iter::once(fill).chain(leaders).chain(clients));
+    let warm = processes.iter().filter(|_| cell.begins_warm()).map(|shared| (warm_up, warm(cell, shared)));
+    simulation.run(std::iter::once(fill).chain(warm).chain(leaders).chain(clients));
     filled.replace(Ok(()))?;
     let mut outcome = CellSamples::joined(outcomes.take());
     if let Some(counted) = counted.take() {
         counted.counters().add_to(&mut outcome);
     }
     Ok(outcome)
+}
+
+/// The first read of a process, with counters of its own.
+fn warm(cell: Cell, shared: &Shared) -> Start {
+    let shared_state = shared.shared_state.clone();
+    Box::new(move |env: SimEnv| -> Life {
+        let store = env.store(STORE);
+        let env = CountedWorld::new(env, store, cell.added_latency);
+        let client = Client { env, prefix: PREFIX.to_owned(), shared_state, group: Group::default(), number: 0 };
+        Box::pin(async move { client.warm(&cell).await })
+    })
 }
 
 /// The leader of a process's group, a task beside its clients.

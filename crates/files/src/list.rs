@@ -1,5 +1,6 @@
 //! Listing keys in their byte order. The keys of a folder are adjacent in that order, so each folder is read and sorted
-//! only when the listing reaches it, and folders that cannot contain requested keys are never read.
+//! only when the listing reaches it. It begins at the folder of its prefix, and folders that cannot contain requested keys
+//! are never read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,13 @@ impl<F: Files> Folders<F> {
         let after = after.map(|key| key.as_str().as_bytes());
         let listing = Listing { prefix: prefix.as_str().as_bytes(), after };
         let mut page = ListPage::default();
+        if prefix.as_str().len() > names::LONGEST_KEY {
+            return Ok(page);
+        }
+        // The folders above are not read: they may have very many entries.
+        let (first, begin) = names::folder(&self.objects, prefix.as_str());
         // At most as deep as keys have bytes.
-        let mut folders = vec![self.wanted_of(&listing, &self.objects, &[]).await?.into_iter()];
+        let mut folders = vec![self.wanted_of(&listing, &first, begin.as_bytes()).await?.into_iter()];
         while let Some(folder) = folders.last_mut() {
             let Some((key, is_object, path)) = folder.next() else {
                 folders.pop();

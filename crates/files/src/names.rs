@@ -48,6 +48,14 @@ pub(crate) fn path(objects: &Path, key: &str) -> PathBuf {
     path
 }
 
+/// The folder of all keys with this prefix, and the part of the prefix that it stands for.
+pub(crate) fn folder<'a>(objects: &Path, prefix: &'a str) -> (PathBuf, &'a str) {
+    let (whole, _) = prefix.split_at(prefix.rfind('/').map_or(0, |at| at + 1));
+    let mut place = path(objects, whole);
+    place.pop();
+    (place, whole)
+}
+
 /// The name that a folder has while it is moved away and back.
 pub(crate) fn moved_away(number: u64) -> String {
     format!("%moved-{number:016x}")
@@ -145,6 +153,15 @@ mod tests {
                 prop_assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase()));
                 prop_assert!(!name.starts_with('.'));
             }
+        }
+
+        /// Every key with a prefix is in the prefix's folder, and what is there begins as the folder says.
+        #[test]
+        fn a_folder_has_all_keys_of_its_prefix(key in keys(), at in 0..80_usize) {
+            let at = (0..=at.min(key.len())).rev().find(|at| key.is_char_boundary(*at)).unwrap_or(0);
+            let (folder, whole) = super::folder(Path::new("objects"), &key[..at]);
+            prop_assert!(path(Path::new("objects"), &key).starts_with(&folder));
+            prop_assert!(key.starts_with(whole) && !key[whole.len()..at].contains('/'));
         }
 
         /// No object's file is a folder in the path of another object.
