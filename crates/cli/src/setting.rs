@@ -62,6 +62,6 @@ fn arrivals(point: &Point) -> String {
         Shape::Exponential | Shape::LognormalMean => " on average",
         Shape::Lognormal => " in the median",
     };
-    let bursts = if arrivals.burst.is_some() { ", with bursts" } else { "" };
+    let bursts = if arrivals.burst.is_some() { " outside of bursts" } else { "" };
     format!("an arrival every {}{which}{bursts}", arrivals.scale)
 }

@@ -73,7 +73,7 @@ fn mistakes_are_answered() {
             "knees --tables 1,2 --commit-within 0s",
             "tables.count = 1: commit_within: found 0; allowed: a time above zero",
         ),
-        ("knees --tables 1,2 --worst 1min", "tables.count = 1: worst: found 1min; allowed: a time up to"),
+        ("knees --tables 1,2 --worst 1min", "tables.count = 1: worst: found 1min; allowed: a time from a 60th"),
         ("knee --tables 1,2", "`glidepath knees` takes several"),
     ];
     for (arguments, expected) in cases {

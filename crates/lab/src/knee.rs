@@ -395,11 +395,17 @@ pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeErro
     Ok(check_bursts(point, options)?)
 }
 
+/// The most stretches of a cycle that are compared: of more, each has too few transactions.
+const MOST_STRETCHES: u64 = 60;
+
 fn check_bursts(point: &Point, options: &KneeOptions) -> Result<(), SpecError> {
     if let Some(worst) = options.worst {
         let every = point.config.arrivals.burst.map(|burst| burst.every);
-        if !every.is_some_and(|every| worst.as_nanos() > 0 && worst <= every) {
-            let allowed = "a time up to arrivals.burst.every, where arrivals come in bursts".to_owned();
+        let fits = |every: Span| worst <= every && worst.as_nanos().saturating_mul(MOST_STRETCHES) >= every.as_nanos();
+        if !every.is_some_and(fits) {
+            let allowed = format!(
+                "a time from a {MOST_STRETCHES}th of arrivals.burst.every up to all of it, where arrivals come in bursts"
+            );
             return Err(SpecError { field: "worst", found: worst.to_string(), allowed });
         }
     }

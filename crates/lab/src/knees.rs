@@ -23,7 +23,7 @@ pub const JOURNAL: &str = "knees.jsonl";
 
 /// Increased whenever the same question has another answer although the model is the same, so that knees of different
 /// searches are not mixed.
-const SEARCH_VERSION: u32 = 5;
+const SEARCH_VERSION: u32 = 6;
 
 /// How to run.
 pub struct Running<'a> {

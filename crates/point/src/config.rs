@@ -175,12 +175,17 @@ impl Point {
         }
         // More would not fit into memory: each live transaction takes some hundred bytes or more.
         let mut arrivals = duration.as_secs_f64() / config.arrivals.scale.max(config.arrivals.floor).as_secs_f64();
-        arrivals *= config.arrivals.burst.map_or(1.0, |burst| burst.factor);
+        // On average over whole cycles, but a run may have little more than a burst.
+        arrivals *= config.arrivals.burst.map_or(1.0, |burst| {
+            let cycle = burst.every.min(duration).as_secs_f64();
+            1.0 + (burst.lasts.as_secs_f64() / cycle).min(1.0) * (burst.factor - 1.0)
+        });
         if arrivals > 2e7 {
             return Err(SpecError {
                 field: "arrivals.scale",
                 found: format!("{} (about {arrivals:.0} arrivals in {duration})", config.arrivals.scale),
-                allowed: "at most 20000000 arrivals in a run: a larger scale or a shorter duration".to_owned(),
+                allowed: "at most 20000000 arrivals in a run: a larger scale, a shorter duration or smaller bursts"
+                    .to_owned(),
             });
         }
         Ok(Self { config, profile, catalog_profile })

@@ -55,17 +55,26 @@ impl Decided {
 }
 
 /// The deciding counts of all these clusters together. If they have parts, those of the worst part: each half of the
-/// clusters chooses a part, the other half judges it, and both judgements count. (A minimum over the same data that
+/// clusters chooses a part, the other half judges it, and both judgements count. If no part has enough transactions to be
+/// chosen, all parts count. (A minimum over the same data that
 /// judge it is biased downwards. Cross-fitting: Chernozhukov and others, "Double/debiased machine learning",
 /// Econometrics Journal 21, 2018.)
 pub(super) fn worst<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {
     let clusters: Vec<&Cluster> = clusters.collect();
+    worst_part(&clusters).unwrap_or_else(|| {
+        let mut all = Decided::default();
+        parts(&clusters).into_iter().for_each(|part| all.add(part));
+        all
+    })
+}
+
+/// Those of the worst part; `None` if no part has enough transactions.
+pub(super) fn worst_part(clusters: &[&Cluster]) -> Option<Decided> {
     let (first, second) = clusters.split_at(clusters.len() / 2);
     let (first, second) = (parts(first), parts(second));
-    let of = |parts: &[Decided], place: usize| parts.get(place).copied().unwrap_or_default();
-    let mut judged = of(&second, place_of_worst(&first));
-    judged.add(of(&first, place_of_worst(&second)));
-    judged
+    let mut judged = *second.get(place_of_worst(&first)?)?;
+    judged.add(*first.get(place_of_worst(&second)?)?);
+    Some(judged)
 }
 
 fn parts(clusters: &[&Cluster]) -> Vec<Decided> {
@@ -79,11 +88,9 @@ fn parts(clusters: &[&Cluster]) -> Vec<Decided> {
     parts
 }
 
-fn place_of_worst(parts: &[Decided]) -> usize {
-    let places = || 0..parts.len();
-    let enough = places().filter(|place| parts[*place].ended >= FEWEST_OF_A_PART);
-    let lowest = enough.min_by(|a, b| parts[*a].success().total_cmp(&parts[*b].success()));
-    lowest.or_else(|| places().max_by_key(|place| parts[*place].ended)).unwrap_or(0)
+fn place_of_worst(parts: &[Decided]) -> Option<usize> {
+    let enough = (0..parts.len()).filter(|place| parts[*place].ended >= FEWEST_OF_A_PART);
+    enough.min_by(|a, b| parts[*a].success().total_cmp(&parts[*b].success()))
 }
 
 /// A judged load.
@@ -290,7 +297,9 @@ mod tests {
     fn the_worst_part_counts_if_it_is_large_enough() {
         let clusters = [parted(&[(50, 50), (40, 32), (5, 0)]), parted(&[(50, 48), (40, 36), (5, 0)])];
         assert_eq!(worst(clusters.iter()), Decided { ended: 80, committed: 68, open: 0 });
-        assert_eq!(worst([parted(&[(3, 0), (5, 5)])].iter()).ended, 3, "the only cluster chooses");
+        let few = [parted(&[(3, 0), (25, 25)]), parted(&[(4, 0), (20, 20)])];
+        assert_eq!(worst(few.iter()), Decided { ended: 52, committed: 45, open: 0 }, "no part is large enough");
+        assert_eq!(worst_part(&few.iter().collect::<Vec<_>>()), None);
         assert_eq!(worst([].iter()), Decided::default());
     }
 

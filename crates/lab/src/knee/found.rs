@@ -38,7 +38,8 @@ pub struct Knee {
     pub success_interval: Option<Interval>,
     /// The deciding success in bursts; absent without bursts.
     pub burst_success: Option<f64>,
-    /// The success in the worst stretch of the cycle from burst to burst, if that decides.
+    /// The success in the worst stretch of the cycle from burst to burst, if that decides and some stretch has enough
+    /// transactions.
     pub worst_success: Option<f64>,
     /// The standard error of `success`, from its spread over the runs; absent for a single run.
     pub success_standard_error: Option<f64>,

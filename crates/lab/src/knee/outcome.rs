@@ -3,7 +3,7 @@
 use glidepath_point::{Point, SimulatedRun};
 
 use super::KneeError;
-use super::crossing::{Crossing, Judged, crossing, in_bracket, worst};
+use super::crossing::{Crossing, Judged, crossing, in_bracket, worst_part};
 use super::found::{Bound, Reason};
 use super::hunt::{Hunt, Work};
 use super::narrowing::NEXT_TO;
@@ -198,7 +198,9 @@ impl Hunt {
         let (crossing, resolution) = self.loads.crossing(&self.rough, self.task.threshold).unzip();
         let taken = best.and_then(|load| self.loads.take(load).or_else(|| self.rough.take(load)));
         let Some(trial) = taken else { return Err(KneeError::BudgetSpent { load_per_s: self.task.start }) };
-        let worst_success = self.task.worst.map(|_| worst(trial.clusters())).filter(|worst| worst.ended > 0);
+        // With few transactions the worst stretch may seem to succeed more often than all, which it cannot.
+        let worst_part = self.task.worst.and_then(|_| worst_part(&trial.clusters().collect::<Vec<_>>()));
+        let worst_success = worst_part.map(|worst| worst.success().min(trial.decided().success()));
         let mean = trial.judged().commits_per_s(None);
         let commits_per_s = crossing.map_or(mean, |crossing: Crossing| crossing.commits_per_s);
         Ok(KneeSearch {
@@ -210,7 +212,7 @@ impl Hunt {
             crossing,
             success: trial.decided().success(),
             success_interval: trial.success_interval(),
-            worst_success: worst_success.map(|worst| worst.success()),
+            worst_success,
             deciding: trial.decided().ended,
             success_by_run: trial.success_by_run(),
             point: (*trial.point).clone(),

@@ -305,7 +305,12 @@ fn what_bursts_make_impossible_is_refused() {
     assert!(error.starts_with("duration: found 10min; allowed: a multiple of 1h, from 2h on"), "{error}");
     let worst = KneeOptions { worst: Some(Span::from_secs(60)), ..options() };
     let error = find(&point(&[]), &worst, &|_| ()).unwrap_err().to_string();
-    assert!(error.starts_with("worst: found 1min; allowed: a time up to arrivals.burst.every"), "{error}");
+    assert!(error.starts_with("worst: found 1min; allowed: a time from a 60th of arrivals.burst.every"), "{error}");
+    // 30 min have at most 60 stretches of 30 s.
+    for (worst, fits) in [(Span::from_secs(29), false), (Span::from_nanos(1), false), (Span::from_secs(30), true)] {
+        let worst = KneeOptions { worst: Some(worst), ..options() };
+        assert_eq!(check_bursts(&point(&[burst]), &worst).is_ok(), fits);
+    }
 }
 
 /// Through a server that puts appends on top of each other, none fails, however many arrive: they wait.
