@@ -2,6 +2,8 @@
 //! faults.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -184,13 +186,14 @@ impl SimStore {
 
     async fn read_in_lanes(&self, count: u64, size: ByteSize, lanes: u32) {
         let process = &self.env.process;
-        let mut lanes = vec![process.clock.get(); lanes as usize];
+        let free = Reverse(process.clock.get());
+        let mut lanes = BinaryHeap::from(vec![free; count.min(lanes.into()) as usize]);
         let mut ends = process.with_luck(Purpose::Store, |luck| {
             let mut read = || {
                 // The next read starts on the lane that is free first.
-                let lane = lanes.iter_mut().min()?;
-                *lane += self.service.get.draw(size, luck);
-                Some(*lane)
+                let mut lane = lanes.peek_mut()?;
+                lane.0 += self.service.get.draw(size, luck);
+                Some(lane.0)
             };
             (0..count).filter_map(|_| read()).collect::<Vec<_>>()
         });
