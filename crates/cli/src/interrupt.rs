@@ -13,6 +13,16 @@ pub(crate) fn on_interrupt() -> Result<&'static AtomicBool, Failure> {
     on_interrupt_that_leaves(None)
 }
 
+/// In a command that keeps nothing: Ctrl-C ends it at once.
+pub(crate) fn ended_by_interrupt() -> Result<&'static AtomicBool, Failure> {
+    let end = || {
+        complain("\nStopped.");
+        std::process::exit(130);
+    };
+    ctrlc::set_handler(end).map_err(|error| Failure::Failed(format!("cannot handle Ctrl-C: {error}")))?;
+    Ok(&STOP)
+}
+
 /// The same in a command that leaves something behind if it ends at once.
 pub(crate) fn on_interrupt_that_leaves(what: Option<&'static str>) -> Result<&'static AtomicBool, Failure> {
     ctrlc::set_handler(move || {

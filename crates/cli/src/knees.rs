@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::folder;
-use crate::interrupt::on_interrupt;
+use crate::interrupt::{ended_by_interrupt, on_interrupt};
 use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival, no_load, share};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
@@ -172,7 +172,7 @@ fn search(
 ) -> Result<Vec<Knee>, Failure> {
     let journal = folder.map(knees::journal).transpose()?;
     let threads = arguments.threads.count();
-    let stop = on_interrupt()?;
+    let stop = if folder.is_some() { on_interrupt()? } else { ended_by_interrupt()? };
     let display = Display::new();
     let running = Running { threads, stop, progress: &mut |done, all| display.steps(done, all, "knees", "") };
     let ended = knees::run(experiment, options, journal, running).map_err(failure)?;

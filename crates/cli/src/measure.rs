@@ -153,7 +153,7 @@ impl Measure {
         let provenance = provenance(store);
         let found = Found::of(plan, &stopped, &provenance, stop)?;
         match found.is_all {
-            true => self.write(&self.out, &found, &stopped, &provenance),
+            true => self.write(&self.out, &found, &stopped, &provenance).and(found.told),
             false => {
                 let folder = folder::place(&self.out, false, SAMPLES);
                 self.write(&folder, &found, &stopped, &provenance)?;
@@ -242,6 +242,8 @@ struct Found {
     alternatives: Option<String>,
     /// Whether neither the trials nor the fits were stopped.
     is_all: bool,
+    /// Whether the overview could be printed.
+    told: Result<(), Failure>,
 }
 
 impl Found {
@@ -251,7 +253,8 @@ impl Found {
         let fitted = Fitted::all(&measurements);
         let PlanResult { left_out, complete, .. } = run;
         let page = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete }.page()?;
-        print(&overview::text(&page, provenance, &measurements))?;
+        // Before the fits, which take long. What was measured is kept also if nobody reads it.
+        let told = print(&overview::text(&page, provenance, &measurements));
         let never = AtomicBool::new(false);
         // After a stop of the trials the profile is still fitted; only a further Ctrl-C ends that.
         let stop = if *complete { stop } else { &never };
@@ -270,7 +273,7 @@ impl Found {
         let profile = found.map(|found| toml::to_string(&found)).transpose();
         let profile = profile.map_err(|error| Failure::Failed(error.to_string()))?;
         let is_all = *complete && !stop.load(Ordering::Relaxed);
-        Ok(Self { measurements, page, profile, alternatives, is_all })
+        Ok(Self { measurements, page, profile, alternatives, is_all, told })
     }
 }
 

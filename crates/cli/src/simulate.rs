@@ -16,7 +16,7 @@ use glidepath_lab::summary::RunSummary;
 
 use crate::failure::Failure;
 use crate::folder;
-use crate::interrupt::on_interrupt;
+use crate::interrupt::{ended_by_interrupt, on_interrupt};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
 use crate::output::{counted, print};
@@ -118,7 +118,7 @@ fn simulate(
         }),
     };
     let threads = arguments.threads.count();
-    let stop = on_interrupt()?;
+    let stop = if folder.is_some() { on_interrupt()? } else { ended_by_interrupt()? };
     let display = Display::new();
     let mut found = 0;
     let mut progress = |progress: Progress| {

@@ -183,6 +183,23 @@ fn what_was_found_is_not_hidden_by_an_output_that_takes_nothing() {
     }
 }
 
+/// A measurement may have cost money: it is kept though nobody reads what is printed of it.
+#[test]
+fn what_was_measured_is_kept_though_nobody_reads_it() {
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let ended = Command::new(env!("CARGO_BIN_EXE_glidepath"))
+        .args("measure memory: --operations cas --writers 1,2 --duration 100ms --trials 1 --out m".split(' '))
+        .current_dir(folder.path())
+        .stdout(Stdio::from(std::io::pipe().unwrap().1))
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    for name in ["report.html", "profile.toml", "samples.parquet"] {
+        assert!(folder.path().join("m").join(name).exists(), "{name}");
+    }
+}
+
 /// The output may go to a full disk, too: a commit that was done must not be reported as not done.
 #[cfg(target_os = "linux")]
 #[test]
