@@ -192,7 +192,7 @@ const APART: f64 = 1.5;
 pub fn apart(lines: &[Line]) -> Option<String> {
     let ratio = |line: &Line| {
         let (least, most) = line.range();
-        if least > 0.0 { most / least } else { 1.0 }
+        if most > 0.0 { most / least } else { 1.0 }
     };
     let line = lines.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
     let ((least, most), Line { cell, .. }) = (line.range(), line);

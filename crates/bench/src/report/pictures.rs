@@ -165,6 +165,7 @@ fn picture(what: &str, over: Over, Part { words, lines }: &Part<'_>) -> Result<P
 mod tests {
     use glidepath_protocols::registry::Protocol;
 
+    use super::super::apart;
     use super::*;
     use crate::cell::CellSamples;
     use crate::design::{Design, Operation, Start};
@@ -182,8 +183,22 @@ mod tests {
             least: 1,
             added_latency: glidepath_model::Span::ZERO,
         };
-        let trial = |ended_ns| CellSamples { latencies_ns: vec![1], ended_ns, ..CellSamples::default() };
-        Line::new(cell, &[trial(1_000_000), trial(2_000_000)], None)
+        Line::new(cell, &[trial(1, 1_000_000), trial(1, 2_000_000)], None)
+    }
+
+    fn trial(done: usize, ended_ns: u64) -> CellSamples {
+        CellSamples { latencies_ns: vec![1; done], ended_ns, ..CellSamples::default() }
+    }
+
+    #[test]
+    fn trials_that_differ_much_are_told() {
+        let found = line(Protocol::Tickets, Operation::Commit, Start::Warm, 1, 10);
+        let of = |trials: &[CellSamples]| apart(&[Line::new(found.cell, trials, None)]);
+        assert!(apart(std::slice::from_ref(&found)).unwrap().starts_with("Trials of one cell took 500 to 1000"));
+        assert!(of(&[trial(0, 1000), trial(1, 1000)]).unwrap().contains("took 0 to 1000000"));
+        for alike in [&[trial(10, 1000), trial(11, 1000)][..], &[trial(0, 1000), trial(0, 1000)], &[trial(1, 1000)]] {
+            assert_eq!(of(alike), None);
+        }
     }
 
     #[test]
