@@ -68,13 +68,13 @@ pub(super) fn worst<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided 
     })
 }
 
-/// Those of the worst part; `None` if no part has enough transactions.
+/// Those of the worst part; `None` if no part has enough transactions to be chosen, or none that judge it.
 pub(super) fn worst_part(clusters: &[&Cluster]) -> Option<Decided> {
     let (first, second) = clusters.split_at(clusters.len() / 2);
     let (first, second) = (parts(first), parts(second));
     let mut judged = *second.get(place_of_worst(&first)?)?;
     judged.add(*first.get(place_of_worst(&second)?)?);
-    Some(judged)
+    (judged.ended > 0).then_some(judged)
 }
 
 fn parts(clusters: &[&Cluster]) -> Vec<Decided> {
@@ -300,6 +300,8 @@ mod tests {
         let few = [parted(&[(3, 0), (25, 25)]), parted(&[(4, 0), (20, 20)])];
         assert_eq!(worst(few.iter()), Decided { ended: 52, committed: 45, open: 0 }, "no part is large enough");
         assert_eq!(worst_part(&few.iter().collect::<Vec<_>>()), None);
+        let apart = [parted(&[(30, 30), (0, 0)]), parted(&[(0, 0), (30, 0)])];
+        assert_eq!(worst(apart.iter()), Decided { ended: 60, committed: 30, open: 0 }, "no part is in both halves");
         assert_eq!(worst([].iter()), Decided::default());
     }
 
