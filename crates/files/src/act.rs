@@ -321,7 +321,7 @@ pub(crate) fn named(error: io::Error, path: &Path) -> io::Error {
     }
 }
 
-/// Whether the file is damaged, or is no file at all but a folder, a pipe or a link that leads nowhere.
+/// Whether the file is damaged, or is no file at all but a folder, a pipe or one of links that lead to each other.
 pub(crate) fn concerns_one_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, IsADirectory, NotSeekable};
     matches!(error.kind(), InvalidData | IsADirectory | NotSeekable)
