@@ -235,6 +235,7 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
         ("simulate --set retries", "allowed: key=value"),
         ("simulate --duration 0s", "--duration 0s: duration: found 0ns; allowed: 1s to"),
         ("simulate --inter-arrival 1ns", "at most 20000000 arrivals"),
+        ("simulate --inter-arrival 1us --duration 10s", "at most 2000000, which are the arrivals of"),
         ("simulate --seeds 0", "allowed: a whole number from 1 on"),
         ("simulate --threads 0", "allowed: a whole number from 1 on"),
         ("simulate --tables 99999999999999999999", "found 99999999999999999999; allowed: a whole number from 0 to"),

@@ -8,7 +8,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use glidepath_point::{Point, expected_arrivals, simulate};
+use glidepath_model::Span;
+use glidepath_point::{MOST_AT_ONCE, Point, Underway, expected_arrivals, simulate_while};
 use glidepath_run::{Journal, JournalError, parallel};
 use glidepath_sim::Mode;
 
@@ -93,6 +94,23 @@ pub enum RunError {
         /// What happened.
         cause: SchemaError,
     },
+    /// A run would take too much memory.
+    #[error(
+        "with {every} between arrivals, more than {MOST_AT_ONCE} transactions were under way at once, and memory is not \
+         taken for more: they arrive faster than they end. Give a larger --inter-arrival, or a shorter --duration (and \
+         --set run_on=...)"
+    )]
+    Crowded {
+        /// The point's `arrivals.scale`.
+        every: Span,
+    },
+}
+
+/// Why a run has no results.
+#[derive(Debug)]
+enum Missing {
+    Unwritten(SchemaError),
+    Crowded,
 }
 
 impl Results {
@@ -182,10 +200,13 @@ fn work(
     let arrivals_total = todo.iter().map(|run| run.arrivals).sum();
     let mut state = Progress { done: found, total: found + todo.len(), found, arrivals_total, ..Progress::default() };
     progress(state);
-    let work = |number: u64| todo[number as usize].execute(transactions);
-    let take = |number: u64, outcome: Result<Metrics, SchemaError>| {
+    let work = |number: u64| todo[number as usize].execute(transactions, MOST_AT_ONCE);
+    let take = |number: u64, outcome: Result<Metrics, Missing>| {
         let run = &todo[number as usize];
-        let metrics = outcome.map_err(|cause| RunError::Transactions { done: state.done, cause })?;
+        let metrics = outcome.map_err(|missing| match missing {
+            Missing::Unwritten(cause) => RunError::Transactions { done: state.done, cause },
+            Missing::Crowded => RunError::Crowded { every: run.point.config.arrivals.scale },
+        })?;
         if let Some(journal) = journal {
             let wrong = |cause| RunError::Journal { done: state.done, cause };
             journal.append(&run.key, &metrics).map_err(wrong)?;
@@ -202,10 +223,17 @@ fn work(
 }
 
 impl Run<'_> {
-    fn execute(&self, transactions: Option<&TransactionFolder<'_>>) -> Result<Metrics, SchemaError> {
-        let outcome = simulate(self.point, self.seed, Mode::LocalClocks);
+    fn execute(&self, transactions: Option<&TransactionFolder<'_>>, most_at_once: u64) -> Result<Metrics, Missing> {
+        let mut crowded = false;
+        let outcome = simulate_while(self.point, self.seed, Mode::LocalClocks, &mut |underway: Underway| {
+            crowded = underway.at_once > most_at_once;
+            !crowded
+        });
+        if crowded {
+            return Err(Missing::Crowded);
+        }
         if let Some(folder) = transactions {
-            folder.write(self.index, self.seed, &self.key, &outcome)?;
+            folder.write(self.index, self.seed, &self.key, &outcome).map_err(Missing::Unwritten)?;
         }
         Ok(Metrics::of(self.point, &outcome))
     }

@@ -11,6 +11,7 @@ use glidepath_workload::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::load::check_load;
 use crate::server::tables::Sizes;
 
 /// Increased whenever the same configuration and seed give other results than before, so that results of different
@@ -173,21 +174,7 @@ impl Point {
             let allowed = format!("{others} there; {} on a store that can append", protocol.name());
             return Err(SpecError { field: "catalog.protocol", found, allowed });
         }
-        // More would not fit into memory: each live transaction takes some hundred bytes or more.
-        let mut arrivals = duration.as_secs_f64() / config.arrivals.scale.max(config.arrivals.floor).as_secs_f64();
-        // On average over whole cycles, but a run may have little more than a burst.
-        arrivals *= config.arrivals.burst.map_or(1.0, |burst| {
-            let cycle = burst.every.min(duration).as_secs_f64();
-            1.0 + (burst.lasts.as_secs_f64() / cycle).min(1.0) * (burst.factor - 1.0)
-        });
-        if arrivals > 2e7 {
-            return Err(SpecError {
-                field: "arrivals.scale",
-                found: format!("{} (about {arrivals:.0} arrivals in {duration})", config.arrivals.scale),
-                allowed: "at most 20000000 arrivals in a run: a larger scale, a shorter duration or smaller bursts"
-                    .to_owned(),
-            });
-        }
+        check_load(&config)?;
         Ok(Self { config, profile, catalog_profile })
     }
 

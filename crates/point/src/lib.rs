@@ -4,8 +4,10 @@
 //! are compiled into simulations here, once: experiments, searches and reports (`glidepath-lab`) only call it.
 
 mod config;
+mod load;
 mod server;
 mod simulate;
 
 pub use config::{Balance, CatalogConfig, Config, MODEL_VERSION, Point, Profiles, burst_misfit, part, window};
+pub use load::MOST_AT_ONCE;
 pub use simulate::{Open, SimulatedRun, Underway, arrivals_in_window, expected_arrivals, simulate, simulate_while};

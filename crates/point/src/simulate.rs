@@ -57,6 +57,8 @@ pub struct Open {
 pub struct Underway {
     /// Events so far.
     pub events: u64,
+    /// Transactions that have arrived and not ended, also those that are not counted.
+    pub at_once: u64,
     /// Of the transactions that [decide](Point::overwrites_decide) and whose work ended in the window: those that ended
     /// without a commit.
     pub failed: u64,
@@ -74,7 +76,9 @@ struct Scene {
     horizon: Instant,
     /// Whether all transactions that count have arrived.
     complete: Cell<bool>,
-    /// Transactions of the window that have not ended.
+    /// Transactions that have not ended.
+    at_once: Cell<u64>,
+    /// Those of the window.
     waiting: Cell<u64>,
     /// The latest end of a transaction of the window so far.
     settled: Cell<Instant>,
@@ -177,7 +181,9 @@ fn run<C: Catalog + 'static>(
     });
     let servers = leads.into_iter().map(|lead| (Instant::ZERO, Start::Server(lead, catalog_store)));
     let starts = servers.chain(clients).map(|(at, start)| (at, move |env: SimEnv| start.run(env)));
-    let counts = simulation.run_while(starts, |events| go_on(Underway { events, failed: scene.failed.get() }));
+    let counts = simulation.run_while(starts, |events| {
+        go_on(Underway { events, at_once: scene.at_once.get(), failed: scene.failed.get() })
+    });
     drop(simulation);
     let ended = scene.end().unwrap_or(horizon);
     // Transactions that end after the run count as not ended.
@@ -208,6 +214,7 @@ impl Scene {
             last_arrival,
             horizon: last_arrival + point.config.run_on,
             complete: Cell::new(false),
+            at_once: Cell::new(0),
             waiting: Cell::new(0),
             settled: Cell::new(Instant::ZERO),
             records: RefCell::new(Vec::with_capacity(expected)),
@@ -279,7 +286,9 @@ fn transact<C: Catalog>(
         let client = Client { env: &env, catalog: &catalog, store: &tables, workload, requests };
         let now = glidepath_env::Env::now(&env);
         let place = (now <= scene.last_arrival).then(|| scene.arrive(now, intent.kind, intent.runtime));
+        scene.at_once.set(scene.at_once.get() + 1);
         let record = client.run(intent).await;
+        scene.at_once.set(scene.at_once.get() - 1);
         if let Some(place) = place {
             scene.leave(place, record);
         }

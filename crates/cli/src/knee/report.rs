@@ -3,6 +3,7 @@
 use glidepath_lab::knee::{
     self, Assumption, Bottleneck, Bound, Ceiling, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd, Varied, WhatIf,
 };
+use glidepath_model::Span;
 use glidepath_point::Point;
 
 use super::Found;
@@ -53,9 +54,7 @@ pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
                  (required: at least {threshold} %{}).\n      {judged}{}.",
                 self::rate(*offered_per_s),
                 share_percent(*success),
-                knee.worst_success.map_or_else(String::new, |worst| {
-                    format!(" in the worst stretch between two bursts: {:.1} % there", 100.0 * worst)
-                }),
+                worst_words(knee),
                 knee.burst_success.filter(|_| knee.commit_within_s.is_none()).map_or_else(String::new, |share| {
                     format!("; of the transactions that arrive in bursts, {:.1} % succeed", 100.0 * share)
                 }),
@@ -96,6 +95,18 @@ pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
     };
     let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped)));
     first + &stopped.unwrap_or_default()
+}
+
+/// What the worst stretch did, if it was asked for.
+fn worst_words(knee: &Knee) -> String {
+    match (knee.worst_success, knee.worst_stretch_s) {
+        (Some(worst), _) => format!(" in the worst stretch between two bursts: {:.1} % there", 100.0 * worst),
+        (None, Some(seconds)) => format!(
+            ", of the whole cycle from burst to burst: no stretch of {} has enough of them to be judged",
+            Span::from_secs_f64(seconds)
+        ),
+        (None, None) => String::new(),
+    }
 }
 
 /// What ended a search in which every load held, and what makes room for higher ones.
@@ -213,13 +224,16 @@ pub(super) fn undecided(found: &Found) -> Option<String> {
 pub(super) fn bound(bottleneck: &Bottleneck, found: &Found) -> String {
     match bottleneck.binds {
         Some(resource) => {
-            let may_exceed = |relief: &Relief| relief.at_least && relief.resource != resource;
+            let may_exceed =
+                |relief: &Relief| (relief.at_least || relief.may_be_large()) && relief.resource != resource;
             let is_open = !bottleneck.undecided.is_empty() || bottleneck.reliefs.iter().any(may_exceed);
             let open =
                 if is_open { format!(", as far as this --budget tells ({})", found.more()) } else { String::new() };
             format!("{}{open}", name(resource))
         }
-        None if bottleneck.undecided.is_empty() => "nothing alone".to_owned(),
+        None if bottleneck.undecided.is_empty() && !bottleneck.reliefs.iter().any(Relief::may_be_large) => {
+            "nothing alone".to_owned()
+        }
         None => format!("not known within this --budget ({})", found.more()),
     }
 }
@@ -229,8 +243,7 @@ fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let relief = |relief: &Relief| {
         let bound = if relief.at_least { "at least " } else { "" };
-        let same = relief.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0);
-        let seen = if same { " (no difference seen)" } else { "" };
+        let seen = if relief.no_difference_seen() { " (no difference seen)" } else { "" };
         format!("{} {bound}x{:.1}{seen}", without(relief.resource, point), relief.factor)
     };
     let unknown = |resource: &Resource| format!("{} not known ({})", without(*resource, point), found.more());
@@ -398,6 +411,8 @@ fn time(seconds: f64) -> String {
         s if s >= 100.0 => format!("{s:.0} s"),
         s if s >= 10.0 => format!("{s:.1} s"),
         s if s >= 1.0 => format!("{s:.2} s"),
-        s => format!("{:.0} ms", s * 1000.0),
+        s if s >= 1e-3 || s <= 0.0 => format!("{:.0} ms", s * 1e3),
+        s if s >= 1e-6 => format!("{:.0} us", s * 1e6),
+        s => format!("{:.0} ns", s * 1e9),
     }
 }

@@ -58,10 +58,25 @@ pub struct Relief {
     pub at_least: bool,
 }
 
+impl Relief {
+    /// Whether the interval of the factor includes 1: the relief may change nothing.
+    #[must_use]
+    pub fn no_difference_seen(&self) -> bool {
+        self.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0)
+    }
+
+    /// Whether the factor is large, but may be so by chance.
+    #[must_use]
+    pub fn may_be_large(&self) -> bool {
+        self.factor >= SIGNIFICANT && self.no_difference_seen()
+    }
+}
+
 /// What limits the knee, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bottleneck {
-    /// The resource whose relief raises the knee most; absent if none raises it significantly.
+    /// Of the resources whose relief surely raises the knee, the one that raises it most; absent if none raises it
+    /// significantly.
     pub binds: Option<Resource>,
     /// The reliefs with a result, the most effective first.
     pub reliefs: Vec<Relief>,
@@ -159,9 +174,15 @@ impl Bottleneck {
         };
         let mut reliefs: Vec<Relief> = reliefs.into_iter().filter_map(relief).collect();
         reliefs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
-        let first = reliefs.first().filter(|relief| relief.factor >= SIGNIFICANT && knee.bound == Bound::Found);
-        Self { binds: first.map(|relief| relief.resource), undecided, measured: Measured::of(found), reliefs }
+        let binds = binding(&reliefs).filter(|_| knee.bound == Bound::Found);
+        Self { binds, undecided, measured: Measured::of(found), reliefs }
     }
+}
+
+/// Of these, the most effective first: the first that surely raises the knee, and significantly.
+fn binding(reliefs: &[Relief]) -> Option<Resource> {
+    let raises = |relief: &&Relief| relief.factor >= SIGNIFICANT && !relief.no_difference_seen();
+    reliefs.iter().find(raises).map(|relief| relief.resource)
 }
 
 impl Measured {
@@ -212,5 +233,28 @@ impl Measured {
             install_time_share: of_time(spent.install_s),
             backoff_time_share: of_time(spent.backoff_s),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_no_effect_is_not_named_as_the_limit() {
+        let relief = |resource, factor, factor_interval| Relief {
+            resource,
+            knee_commits_per_s: factor,
+            factor,
+            factor_interval,
+            at_least: false,
+        };
+        let wide = relief(Resource::Retries, 1.5, Some([0.9, 2.5]));
+        let sure = relief(Resource::Catalog, 1.3, Some([1.1, 1.5]));
+        let small = relief(Resource::History, 1.1, Some([1.05, 1.15]));
+        assert_eq!(binding(&[wide, sure, small]), Some(Resource::Catalog));
+        assert_eq!(binding(&[relief(Resource::Retries, 1.5, None), small]), Some(Resource::Retries));
+        assert_eq!(binding(&[wide, small]), None);
+        assert_eq!([wide, sure, small].map(|relief| relief.may_be_large()), [true, false, false]);
     }
 }

@@ -38,6 +38,8 @@ pub struct Knee {
     pub success_interval: Option<Interval>,
     /// The deciding success in bursts; absent without bursts.
     pub burst_success: Option<f64>,
+    /// The length of the stretches, if the worst one of the cycle from burst to burst decides.
+    pub worst_stretch_s: Option<f64>,
     /// The success in the worst stretch of the cycle from burst to burst, if that decides and some stretch has enough
     /// transactions.
     pub worst_success: Option<f64>,
@@ -189,6 +191,7 @@ impl Knee {
             success: found.success,
             success_interval: found.success_interval,
             burst_success: deciding(metrics).burst_success(),
+            worst_stretch_s: options.worst.map(|stretch| stretch.as_secs_f64()),
             worst_success: found.worst_success,
             success_standard_error: standard_error(&found.success_by_run),
             knee_relative_error: found.crossing.and_then(|crossing| crossing.relative_error),

@@ -101,3 +101,13 @@ fn equal_points_run_once() {
     let points: Vec<_> = results.points().collect();
     assert_eq!((points.len(), points[0]), (5, points[4]));
 }
+
+#[test]
+fn a_run_ends_when_too_many_transactions_are_under_way() {
+    let experiment = experiment();
+    let point = &experiment.points[2].point;
+    let run = Run { point, index: 2, seed: 1, key: point.key(1), arrivals: expected_arrivals(point) };
+    let whole = run.execute(None, MOST_AT_ONCE).unwrap();
+    assert!(whole.all.run_ended > 0);
+    assert!(matches!(run.execute(None, 2), Err(Missing::Crowded)));
+}

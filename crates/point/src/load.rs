@@ -1,0 +1,65 @@
+//! Does a run of this load fit into memory?
+
+use glidepath_model::Span;
+use glidepath_workload::{Shape, SpecError};
+
+use crate::config::Config;
+
+/// The most arrivals in a run: each is recorded.
+const MOST_ARRIVALS: f64 = 2e7;
+
+/// The most transactions under way at once: each takes 2.2 KiB (the peak of `glidepath simulate --inter-arrival 1us
+/// --set run_on=0s` with `--duration 1s` and with `4s`, without this limit), and there is a run on every core.
+pub const MOST_AT_ONCE: u64 = 2_000_000;
+
+/// # Errors
+/// The time between arrivals is too short.
+pub(crate) fn check_load(config: &Config) -> Result<(), SpecError> {
+    let (arrivals, duration) = (arrivals(config), config.duration);
+    let wrong = |count: String, allowed: String| {
+        Err(SpecError { field: "arrivals.scale", found: format!("{} ({count})", config.arrivals.scale), allowed })
+    };
+    if arrivals > MOST_ARRIVALS {
+        return wrong(
+            format!("about {arrivals:.0} arrivals in {duration}"),
+            format!("at most {MOST_ARRIVALS} arrivals in a run: a larger scale, a shorter duration or smaller bursts"),
+        );
+    }
+    let runtime = mean_runtime(config);
+    let shorter = runtime.as_secs_f64().min(duration.as_secs_f64() + config.run_on.as_secs_f64());
+    let at_once = arrivals / duration.as_secs_f64() * shorter;
+    if at_once > MOST_AT_ONCE as f64 {
+        return wrong(
+            format!("about {at_once:.0} transactions under way at once"),
+            format!(
+                "at most {MOST_AT_ONCE}, which are the arrivals of {runtime}, the mean of transaction.runtime, or \
+                 of the whole run, if that is shorter: a larger scale, a shorter runtime, or a shorter run (duration \
+                 and run_on)"
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// The arrivals within the duration.
+fn arrivals(config: &Config) -> f64 {
+    let (arrivals, duration) = (&config.arrivals, config.duration);
+    let usual = duration.as_secs_f64() / arrivals.scale.max(arrivals.floor).as_secs_f64();
+    // On average over whole cycles, but a run may have little more than a burst.
+    usual
+        * arrivals.burst.map_or(1.0, |burst| {
+            let cycle = burst.every.min(duration).as_secs_f64();
+            1.0 + (burst.lasts.as_secs_f64() / cycle).min(1.0) * (burst.factor - 1.0)
+        })
+}
+
+/// The mean time that a transaction works, without its commit.
+fn mean_runtime(config: &Config) -> Span {
+    let runtime = &config.transaction.runtime;
+    let factor = match runtime.kind {
+        // The mean of a lognormal is its median times exp(sigma^2 / 2).
+        Shape::Lognormal => (runtime.sigma * runtime.sigma / 2.0).exp(),
+        Shape::Fixed | Shape::Exponential | Shape::LognormalMean => 1.0,
+    };
+    Span::from_secs_f64(runtime.scale.as_secs_f64() * factor).max(runtime.floor)
+}
