@@ -25,7 +25,7 @@ use crate::origin::{bare, machine, program, today};
 use crate::output::{complain, counted, counted_entries, deviation_percent, print, print_json, table};
 use crate::predicted::{basis, of_another_store, read_profile};
 use crate::progress::Display;
-use crate::whole::without_leading_zeros;
+use crate::whole::{between, from_zero, without_leading_zeros};
 use worker::in_processes;
 
 mod worker;
@@ -67,13 +67,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "on,off", value_delimiter = ',', default_value = "on", value_parser = switch())]
     group: Vec<bool>,
     /// How often each cell is tried; trials of different cells take turns, because stores change over time
-    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = between(1, MOST_TRIALS))]
     trials: u32,
     /// The length of each trial
     #[arg(long, value_name = "TIME", default_value = "2s")]
     duration: Span,
     /// The least number of operations of each client, however long they take
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count::<u64>)]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = from_zero::<u64>)]
     least: u64,
     /// How long the first cell runs before its results count: an idle machine is slow at first
     #[arg(long, value_name = "TIME", default_value = "5s")]
@@ -205,10 +205,6 @@ impl Arguments {
     fn cells(&self) -> Result<Vec<Cell>, Failure> {
         if self.duration > LONGEST {
             return Err(Failure::Mistake(format!("--duration {}: found; allowed: at most {LONGEST}", self.duration)));
-        }
-        if self.trials == 0 || self.trials > MOST_TRIALS {
-            let words = format!("--trials {}: found; allowed: 1 to {MOST_TRIALS}", self.trials);
-            return Err(Failure::Mistake(words));
         }
         if self.processes && with_small_scheme(&self.store).starts_with("memory:") {
             let words = "memory: exists in one process only: leave --processes out, or give another store";

@@ -119,7 +119,7 @@ fn mistakes_are_named() {
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
-        (&["bench", &url, "--trials", "0"], "1 to 1000"),
+        (&["bench", &url, "--trials", "0"], "from 1 to 1000"),
         (&["bench", &url, "--rows", "1k"], "1000,100000"),
         (&["bench", &url, "--rows", "1,000"], "found 000; write 1000 without a comma"),
         (&["bench", &url, "--writers", "1-16"], "whole numbers"),

@@ -257,7 +257,9 @@ fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
         _ => String::new(),
     };
     let unseen = match measured.unseen_conflict_share {
-        share if share > 0.0 => format!(", {} are the last before giving up (kind not read)", percent(share)),
+        share if share > 0.0 => {
+            format!(", {} are the last before giving up, which read no more of what they met", percent(share))
+        }
         _ => String::new(),
     };
     let refused = match measured.refused_share {
@@ -266,8 +268,9 @@ fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
     };
     format!(
         "What limits it: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their \
-         table, {} a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average: {:.2} winning \
-         passes over the busiest table ({} each), {:.2} winning installs of the catalog ({} each).\n  Time to commit: \
+         table, {} a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average, of those \
+         that win: {:.2} preparations with their installs for the busiest table ({} each), {:.2} installs in the catalog \
+         ({} each).\n  Time to commit: \
          {} preparing, {} reading after conflicts, {} installing, {} reading the catalog, {} waiting.",
         bound(bottleneck, found),
         measured.attempts_mean,

@@ -121,7 +121,12 @@ pub(super) fn all_points(experiment: &Experiment, summary: &RunSummary) -> Strin
             row
         };
     let table = table(&header, axes, summary.points.iter().map(row).collect());
-    format!("{}\n{table}{}", heading(experiment), warning(summary))
+    format!("{}\n{table}{}{}", heading(experiment), abbreviations(&table), warning(summary))
+}
+
+/// What the headings of a table abbreviate.
+fn abbreviations(table: &str) -> &'static str {
+    if table.contains("VO ") { "\nFA: fast appends. VO: validated overwrites." } else { "" }
 }
 
 /// For each combination of all axes but the load: the highest throughput that is sustained.
@@ -165,7 +170,8 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
     let threshold = 100.0 * SUSTAINED;
     format!(
         "The highest simulated load at which more than {threshold:.0} % succeed (of validated overwrites if there \
-         are any):\n{table}{open}\nAll {} points are in table.txt.",
+         are any):\n{table}{}{open}\nAll {} points are in table.txt.",
+        abbreviations(&table),
         summary.points.len()
     )
 }
