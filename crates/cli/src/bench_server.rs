@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use glidepath_bench::served::predicted::World;
 use glidepath_bench::served::{
-    Cell, Figures, Line, Measured, Measuring, Responder, ServedError, Target, Workload, page, processor_of,
+    Cell, Checked, Figures, Line, Measured, Measuring, Responder, ServedError, Target, Workload, page, processor_of,
 };
 use glidepath_model::Span;
 use prediction::PredictionArguments;
@@ -121,6 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if leaves {
         // The measurement is what it is; the namespaces have a name by which they are found.
         match measuring.remove() {
+            Ok(()) if lines.is_empty() => {}
             Ok(()) => complain(
                 "The server removes the files that the tables refer to, in the background: leave it running for a minute or two. Metadata \
                  files that have left the log of their table stay, and so do manifest lists in place of which appends got another.",
@@ -247,7 +248,9 @@ impl Arguments {
 
     fn write(&self, lines: &[Line], planned: usize, world: Option<&World>) -> Result<(), Failure> {
         let (date, machine, program) = (today(), machine(), program());
-        let how = Measured { server: &self.url, date: &date, machine: &machine, program: &program, planned };
+        let simulated = world.filter(|_| self.url == SIMULATED).map(|world| &*world.profile.title);
+        let server = &*self.url;
+        let how = Measured { server, simulated, date: &date, machine: &machine, program: &program, planned };
         let page = page(&how, lines)?;
         let place = folder::place(&self.out, lines.len() == planned, RESULTS);
         folder::claim(&place, &folder::label_of_store("bench-server", &self.url))?;
@@ -293,12 +296,7 @@ fn as_table(lines: &[Line]) -> String {
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), three_digits);
     let mut rows = Vec::new();
     for line in lines {
-        let checked = line.checked.as_ref().map_or("-".to_owned(), |checked| match checked.is_wrong() {
-            false => format!("{} there", checked.acknowledged),
-            true => {
-                format!("{} lost, {} twice, {} refused and there", checked.lost, checked.twice, checked.refused_there)
-            }
-        });
+        let checked = line.checked.as_ref().map_or("-".to_owned(), Checked::words);
         let mut row = |what: String, clients: u32, figures: &Figures, predicted: Option<&Figures>, checked: String| {
             rows.push(vec![
                 what,

@@ -279,7 +279,7 @@ fn text(lines: &[Line]) -> String {
         "open",
         "faults",
         "simulated h",
-        "commits/min",
+        "commits checked/min",
         "held",
     ];
     let row = |line: &Line| {

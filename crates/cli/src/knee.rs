@@ -128,10 +128,16 @@ const MOST_BUDGET: Duration = Duration::from_secs(86_400);
 /// Finds and explains it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(experiment) = &arguments.experiment {
-        let words = format!(
-            "found \"{experiment}\"; `glidepath knee` takes one load, as options. `glidepath knees {experiment}` finds the \
-             knee at each point of an experiment or a file"
-        );
+        let found = format!("found \"{experiment}\"; `glidepath knee` takes one load, as options");
+        let words = match experiment.contains("://") {
+            true => format!(
+                "{found}. A store is measured first: `glidepath measure {experiment}` writes its profile, and --profile takes \
+                 that file"
+            ),
+            false => format!(
+                "{found}. `glidepath knees {experiment}` finds the knee at each point of an experiment or a file"
+            ),
+        };
         return Err(Failure::Mistake(words));
     }
     let mut overrides = arguments.load.overrides()?;

@@ -26,21 +26,21 @@ pub(crate) fn of_another_store(profile: &Profile, url: &str) -> Option<String> {
     })
 }
 
-/// What to know about the predictions: when their profile was measured, and whether all of them are off to one side. The
-/// errors are predicted / measured - 1.
+/// What to know about the predictions: when their profile was measured, if it was, and whether all of them are off to one side.
+/// The errors are predicted / measured - 1.
 pub(crate) fn basis(profile: &Profile, errors: &[f64]) -> Option<String> {
-    let date = profile.measured.as_ref().map(|measured| measured.date.as_str())?;
-    let ago = ago(date).map_or_else(String::new, |ago| format!(" ({ago})"));
-    let mut text = format!("The profile was measured on {date}{ago}.");
-    if let Some(least) = common_error(errors) {
-        text.push_str(&format!(
-            " All predictions are off by {} or more: the store was probably {} then. Run `glidepath measure` directly \
-             before a comparison.",
-            deviation_percent(least),
-            if least > 0.0 { "faster" } else { "slower" },
-        ));
-    }
-    Some(text)
+    let common = common_error(errors);
+    let off = common.map(|least| format!("All predictions are off by {} or more", deviation_percent(least)));
+    let Some(measured) = &profile.measured else {
+        return off
+            .map(|off| format!("{off}: the profile is not of this store. `glidepath measure` writes one that is."));
+    };
+    let ago = ago(&measured.date).map_or_else(String::new, |ago| format!(" ({ago})"));
+    let then = if common.is_some_and(|least| least > 0.0) { "faster" } else { "slower" };
+    let cause = off.map_or_else(String::new, |off| {
+        format!(" {off}: the store was probably {then} then. Run `glidepath measure` directly before a comparison.")
+    });
+    Some(format!("The profile was measured on {}{ago}.{cause}", measured.date))
 }
 
 /// The error nearest to zero, if all are more than [`OFF`] to the same side.

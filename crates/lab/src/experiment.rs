@@ -138,10 +138,16 @@ impl Experiment {
         base.lay(entries(sections, origin));
         let mut notes = Vec::new();
         let mut seed_count = header.seeds;
+        let mut whole = axes.clone();
         if overrides.quick {
-            (seed_count, notes) = quick::thin(&mut axes);
+            seed_count = quick::SEEDS;
+            quick::thin(&mut axes);
         }
         let command_line = overrides.apply(&mut axes)?;
+        if overrides.quick {
+            overrides.apply(&mut whole)?;
+            notes.push(quick::note(&whole, &axes));
+        }
         let seed_count = overrides.seeds.unwrap_or(seed_count);
         let (seeds_origin, seeds_name) = match overrides.seeds {
             Some(_) => ("the command line", "--seeds"),

@@ -385,7 +385,7 @@ pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeErro
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }
     };
     let KneeOptions { threshold, tolerance, within, .. } = *options;
-    check("threshold", threshold, threshold > 0.0 && threshold < 1.0, "0 < share < 1")?;
+    check("threshold", threshold, threshold > 0.0 && threshold < 1.0, "0 < share < 1, such as 0.95")?;
     check("tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
     check("within", within, (0.001..=1.0).contains(&within), "0.001 to 1")?;
     let most = options.commit_within.map_or(1.0, Span::as_secs_f64);

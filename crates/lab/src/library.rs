@@ -59,7 +59,7 @@ pub enum LibraryError {
         known: String,
     },
     /// A file that the user named cannot be read.
-    #[error("{path}: cannot read this {what}: {cause}{}", next_step(*what, cause))]
+    #[error("{path}: cannot read this {what}: {cause}{}", next_step(*what, path, cause))]
     Unreadable {
         /// The kind of file.
         what: Shelf,
@@ -109,7 +109,10 @@ fn of_a_file(name: &str) -> String {
 }
 
 /// Where a file that is missing comes from.
-fn next_step(what: Shelf, cause: &std::io::Error) -> &'static str {
+fn next_step(what: Shelf, path: &str, cause: &std::io::Error) -> &'static str {
+    if path.contains("://") {
+        return ". This is the URL of a store: `glidepath measure STORE` writes its profile, and --profile takes that file";
+    }
     match (what, cause.kind()) {
         (Shelf::Providers, std::io::ErrorKind::NotFound) => {
             ". `glidepath measure STORE` writes a profile, results/measure/profile.toml unless --out names another folder; \

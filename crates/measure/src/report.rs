@@ -142,7 +142,7 @@ impl Report<'_> {
              warm-up; guarded objects and appended pieces of {body}. Closed loop: each writer sends its next operation \
              when the last one is answered. Operations count if they began while all writers were at work, however \
              long they took. A trial lasts until the longest operation fits into it ten times, at most ten times as \
-             long as planned."
+             long as planned, or until a writer has made its planned operations."
         )
     }
 }

@@ -40,7 +40,7 @@ impl Default for Options {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpenError {
     /// The text is not the URL of a store.
-    #[error("{url:?} is not a store: {why}; allowed: {ALLOWED}")]
+    #[error("{url:?} is not a store: {why}{}", kinds(why))]
     Url {
         /// As given, without credentials.
         url: String,
@@ -134,8 +134,19 @@ pub fn is_rows(url: &str) -> bool {
     url.split_once(':').is_some_and(|(scheme, _)| glidepath_kv::is_scheme(scheme))
 }
 
+/// All kinds of stores, unless the reason names what is allowed.
+fn kinds(why: &str) -> String {
+    if why.contains("allowed") || why.contains("must begin") { String::new() } else { format!("; allowed: {ALLOWED}") }
+}
+
 fn no_kind(url: &str, scheme: &str) -> OpenError {
-    wrong(url, format!("there is no kind of store {scheme:?}"))
+    let hint = match scheme {
+        "http" | "https" => {
+            " (a catalog server is measured by `glidepath bench-server`; a bucket of S3 is s3://bucket/prefix)"
+        }
+        _ => "",
+    };
+    wrong(url, format!("there is no kind of store {scheme:?}{hint}"))
 }
 
 pub(crate) fn wrong(url: &str, why: String) -> OpenError {

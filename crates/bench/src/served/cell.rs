@@ -152,6 +152,15 @@ impl Checked {
     pub fn is_wrong(&self) -> bool {
         self.lost + self.twice + self.refused_there > 0
     }
+
+    /// What was found, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.is_wrong() {
+            false => format!("{} there", self.acknowledged),
+            true => format!("{} lost, {} twice, {} refused and there", self.lost, self.twice, self.refused_there),
+        }
+    }
 }
 
 /// The result of a cell.

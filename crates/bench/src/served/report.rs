@@ -3,13 +3,15 @@
 use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits, signed};
 use glidepath_picture::{Axis, Chart, LineChart, PictureError, Point, Series};
 
-use super::cell::{Figures, Line, Workload};
+use super::cell::{Checked, Figures, Line, Workload};
 
 /// How it was measured, as in the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// The server's URL.
     pub server: &'a str,
+    /// The profile of the store, if the server is simulated.
+    pub simulated: Option<&'a str>,
     /// The day, as in 2026-11-21.
     pub date: &'a str,
     /// The machine of the clients.
@@ -25,11 +27,12 @@ pub struct Measured<'a> {
 /// # Errors
 /// A picture cannot be drawn.
 pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<ReportPage, PictureError> {
-    let Measured { server, date, machine, program, planned } = how;
-    let mut facts = format!(
-        "{server}, measured {date} from {machine} by {program}. Closed loop: each client sends its next request when the \
-         last one is answered."
-    );
+    let Measured { server, simulated, date, machine, program, planned } = how;
+    let mut facts = match simulated {
+        Some(profile) => format!("A server on this store, simulated {date} by {program}: {profile}."),
+        None => format!("{server}, measured {date} from {machine} by {program}."),
+    };
+    facts.push_str(" Closed loop: each client sends its next request when the last one is answered.");
     if let Some(Line { cell, .. }) = lines.first() {
         facts.push_str(&format!(" Each cell takes {}, in a namespace of its own.", cell.duration));
     }
@@ -41,7 +44,11 @@ pub fn page(how: &Measured<'_>, lines: &[Line]) -> Result<ReportPage, PictureErr
         sections.push(Section::Pictures(vec![picture]));
     }
     sections.push(Section::Table(table(lines)));
-    Ok(ReportPage { title: format!("A catalog server at {server}"), facts, findings: findings(lines), sections })
+    let title = match simulated {
+        Some(_) => "A simulated catalog server".to_owned(),
+        None => format!("A catalog server at {server}"),
+    };
+    Ok(ReportPage { title, facts, findings: findings(lines), sections })
 }
 
 fn findings(lines: &[Line]) -> Vec<String> {
@@ -81,36 +88,47 @@ fn table(lines: &[Line]) -> Table {
     let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), digits);
     let mut rows = Vec::new();
     for line in lines {
-        let mut row = |what: String, clients: u32, figures: &Figures, predicted: Option<&Figures>| {
-            rows.push(vec![
-                what,
-                clients.to_string(),
-                digits(figures.per_s),
-                or_none(figures.p50_ms),
-                or_none(figures.p99_ms),
-                or_none(figures.longest_ms),
-                figures.conflicts.to_string(),
-                figures.given_up.to_string(),
-                (figures.busy + figures.unknown).to_string(),
-                digits(line.client_processor_us),
-                or_none(line.server_processor_us),
-                or_none(predicted.map(|predicted| predicted.per_s)),
-                predicted
-                    .and_then(|predicted| figures.error_of(predicted))
-                    .map_or_else(|| "-".to_owned(), |error| format!("{} %", signed(100.0 * error, 0))),
-            ]);
-        };
+        let mut row =
+            |what: String, clients: u32, figures: &Figures, predicted: Option<&Figures>, checked: Option<String>| {
+                rows.push(vec![
+                    what,
+                    clients.to_string(),
+                    digits(figures.per_s),
+                    or_none(figures.p50_ms),
+                    or_none(figures.p99_ms),
+                    or_none(figures.longest_ms),
+                    figures.conflicts.to_string(),
+                    figures.given_up.to_string(),
+                    (figures.busy + figures.unknown).to_string(),
+                    digits(line.client_processor_us),
+                    or_none(line.server_processor_us),
+                    checked.unwrap_or_else(|| "-".to_owned()),
+                    or_none(predicted.map(|predicted| predicted.per_s)),
+                    predicted
+                        .and_then(|predicted| figures.error_of(predicted))
+                        .map_or_else(|| "-".to_owned(), |error| format!("{} %", signed(100.0 * error, 0))),
+                ]);
+            };
+        let checked = line.checked.as_ref().map(Checked::words);
         let predicted = line.predicted.as_ref();
         let appends = predicted.map(|predicted| &predicted.figures);
-        row(line.cell.workload.name().to_owned(), line.cell.connections, &line.figures, appends);
+        row(line.cell.workload.name().to_owned(), line.cell.connections, &line.figures, appends, checked);
         if let Some(overwrites) = &line.overwrites {
             let predicted = predicted.and_then(|predicted| predicted.overwrites.as_ref());
-            row(format!("{}: overwrites", line.cell.workload.name()), line.cell.overwrites, overwrites, predicted);
+            row(
+                format!("{}: overwrites", line.cell.workload.name()),
+                line.cell.overwrites,
+                overwrites,
+                predicted,
+                None,
+            );
         }
     }
-    Table {
+    let table = Table {
         title: "Cells",
-        note: "Latencies run from the first try to the acknowledgement. Processor time is for one operation.",
+        note: "own: commits, each client's to a table of its own; hot: appends of all to one table; fair: the same beside clients \
+               that overwrite; load: loads of one table, load-304 with If-None-Match. Latencies run from the first try to the \
+               acknowledgement. Processor time is for one operation.",
         head: vec![
             "workload",
             "connections",
@@ -123,11 +141,24 @@ fn table(lines: &[Line]) -> Table {
             "put off or unknown",
             "client (us)",
             "server (us)",
+            "acknowledged changes",
             "predicted (1/s)",
             "error",
         ],
         rows,
+    };
+    without_empty_columns(table)
+}
+
+/// Leaves out columns that say nothing.
+fn without_empty_columns(mut table: Table) -> Table {
+    let says: Vec<bool> = (0..table.head.len()).map(|column| table.rows.iter().any(|row| row[column] != "-")).collect();
+    let kept = |column: &usize| says[*column];
+    table.head = (0..table.head.len()).filter(kept).map(|column| table.head[column]).collect();
+    for row in &mut table.rows {
+        *row = (0..row.len()).filter(kept).map(|column| row[column].clone()).collect();
     }
+    table
 }
 
 fn picture(lines: &[Line]) -> Option<Result<Picture, PictureError>> {

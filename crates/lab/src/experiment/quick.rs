@@ -6,13 +6,15 @@ use crate::experiment::sweep::AxisPlan;
 /// Values kept of an axis of numbers.
 const KEPT: usize = 3;
 
-/// Thins the axes; returns the number of seeds and the warnings for the reader.
+/// The number of seeds.
+pub(super) const SEEDS: u64 = 1;
+
+/// Thins the axes.
 ///
 /// Of the loads every second one stays, but not the first of the list: usually it is the heaviest and takes as long as
 /// all others together. Of other numbers three stay, including the ends. Other axes, such as providers, keep all
 /// values. The duration stays too: a shorter one would change the results, because work takes minutes.
-pub(super) fn thin(axes: &mut [AxisPlan]) -> (u64, Vec<String>) {
-    let (before, seeds) = (count(axes), 1);
+pub(super) fn thin(axes: &mut [AxisPlan]) {
     for axis in axes.iter_mut() {
         let mut index = 0;
         if axis.key == "arrivals.scale" && axis.choices.len() > KEPT {
@@ -29,9 +31,13 @@ pub(super) fn thin(axes: &mut [AxisPlan]) -> (u64, Vec<String>) {
             });
         }
     }
-    let after = count(axes);
+}
+
+/// The warning for the reader, with the axes without `--quick` and with it.
+pub(super) fn note(whole: &[AxisPlan], thinned: &[AxisPlan]) -> String {
+    let (before, after) = (count(whole), count(thinned));
     let points = if after < before { format!("{after} of {before} points, ") } else { String::new() };
-    (seeds, vec![format!("Coarse (--quick): {points}one seed. Run it without --quick before you rely on the results.")])
+    format!("Coarse (--quick): {points}one seed. Run it without --quick before you rely on the results.")
 }
 
 fn count(axes: &[AxisPlan]) -> usize {

@@ -116,9 +116,13 @@ fn yes_or_no(value: &str) -> Result<bool, String> {
 
 /// A URL of a service: a host, and perhaps a port and a path.
 pub(super) fn endpoint(value: &str) -> Result<Url, String> {
-    let url = Url::parse(value).map_err(|error| format!("its endpoint is not a URL: {error}"))?;
+    let begins = "its endpoint must begin with http:// or https:// and name a host, as in http://127.0.0.1:9000";
+    let url = Url::parse(value).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => begins.to_owned(),
+        error => format!("its endpoint is not a URL: {error}"),
+    })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err("its endpoint must begin with http:// or https:// and name a host".to_owned());
+        return Err(begins.to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err("endpoint: allowed are only a host, a port and a path".to_owned());

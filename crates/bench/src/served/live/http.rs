@@ -32,7 +32,12 @@ impl Address {
         let rest = match url.split_once("://") {
             Some(("http", rest)) => rest,
             Some(("https", _)) => return Err(wrong("TLS would be measured, too; give the server's plain port")),
-            _ => return Err(wrong("it does not begin with http://")),
+            _ => {
+                return Err(wrong(
+                    "it does not begin with http:// (`glidepath bench` and `glidepath measure` take a store, and `glidepath serve` \
+                 starts a server on it)",
+                ));
+            }
         };
         if rest.contains(['?', '#', '@', ' ']) {
             return Err(wrong("it has more than a host, a port and a path"));
