@@ -41,6 +41,9 @@ pub trait Files {
     /// The length in bytes of the file now at this path.
     fn length(&self, path: &Path) -> impl Future<Output = io::Result<u64>>;
 
+    /// Whether this name is there, and is a symbolic link: what is under it belongs to another place.
+    fn is_link(&self, path: &Path) -> impl Future<Output = io::Result<bool>>;
+
     /// When an open file was last written, by the clock of the file system, in milliseconds since 1970.
     fn written_ms(&self, file: &Self::File) -> impl Future<Output = io::Result<u64>>;
 

@@ -72,6 +72,14 @@ impl<F: Files> Folders<F> {
         durable: bool,
     ) -> io::Result<Option<(PathBuf, F::File)>> {
         for folder in folders {
+            if files.is_link(folder).await? {
+                let words = format!(
+                    "{} is a symbolic link, and another store may lead there, too; name the folder that it leads to in the URL, or \
+                     put a folder in its place",
+                    folder.display()
+                );
+                return Err(io::Error::new(InvalidInput, words));
+            }
             make_with_those_above(files, folder, durable).await?;
         }
         if durable && let Err(error) = sync_store(files, root).await {
@@ -117,10 +125,27 @@ impl<F: Files> Folders<F> {
         Ok(own.get_or_insert((folder, alive)).0.join(name))
     }
 
-    /// A new durable file that no other process can see yet.
-    pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
+    /// A new file in the folder of this process. If somebody has removed that folder, a new one is made.
+    async fn new_file(&self) -> io::Result<(PathBuf, F::File)> {
+        let path = self.fresh_path().await?;
+        match self.files.open(&path, Access::New).await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened.map(|file| (path, file)),
+        }
+        {
+            let mut own = self.locked();
+            if own.as_ref().is_some_and(|(folder, _)| Some(&**folder) == path.parent()) {
+                *own = None;
+            }
+        }
         let path = self.fresh_path().await?;
         let file = self.files.open(&path, Access::New).await?;
+        Ok((path, file))
+    }
+
+    /// A new durable file that no other process can see yet.
+    pub(crate) async fn unfinished(&self, state: &State, payload: &Payload) -> io::Result<PathBuf> {
+        let (path, file) = self.new_file().await?;
         let mut written = file::fill(&self.files, &file, state, payload).await;
         if written.is_ok() && self.durable && !mutant::is(Mutant::NoSyncOfFiles) {
             written = self.files.sync_file(&file).await;
@@ -312,7 +337,7 @@ async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
 /// Creates a folder for this process, and locks it.
 async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::File)> {
     for _ in 0..TRIES {
-        let folder = writers.join(format!("{:016x}", files.draw()));
+        let folder = writers.join(name_of_writer(files.draw()));
         files.create_folder(&folder).await?;
         // Between these steps another process may take the folder for that of a process that ended, and remove it.
         let Ok(file) = files.open(&folder, Access::Read).await else { continue };
@@ -323,10 +348,24 @@ async fn enter<F: Files>(files: &F, writers: &Path) -> io::Result<(PathBuf, F::F
     Err(io::Error::other("another program removes the folder for unfinished files again and again"))
 }
 
-/// Removes the unfinished files of processes that ended without removing them.
+/// The name of a process's folder.
+fn name_of_writer(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// Whether a folder may be that of a process.
+fn is_of_writer(name: &str) -> bool {
+    u64::from_str_radix(name, 16).is_ok_and(|number| name_of_writer(number) == name)
+}
+
+/// Removes the unfinished files of processes that ended without removing them. What has another name, or is a link, is not
+/// of a process.
 async fn remove_the_dead<F: Files>(files: &F, writers: &Path) -> io::Result<()> {
-    for name in files.names(writers).await? {
+    for name in files.names(writers).await?.iter().filter(|name| is_of_writer(name)) {
         let folder = writers.join(name);
+        if files.is_link(&folder).await? {
+            continue;
+        }
         let Ok(file) = files.open(&folder, Access::Read).await else { continue };
         if files.try_lock(&file).await? {
             // A failure only leaves unused space, and another process may be removing the same.

@@ -130,7 +130,7 @@ pub trait Design: 'static {
     fn fsck<E: Env>(catalog: &Self::Catalog<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>>;
 
     /// Every version that the catalog has had, oldest first, from everything ever written to its store, in the order in
-    /// which it took effect.
+    /// which it took effect. (What was there before a checked run comes first, in the order of its keys.)
     ///
     /// # Errors
     /// What cannot be read, or should not have been written, as text.

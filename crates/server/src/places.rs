@@ -3,15 +3,13 @@
 //! Clients name locations in the warehouse, and with short-lived credentials they write there; if the catalog is there too, a
 //! table can be put over it. And a warehouse in the folders of the catalog has files that the store takes for its own.
 
+use glidepath_protocols::registry::Protocol;
 use glidepath_stores::base_location;
 
 use crate::start::StartError;
 
 /// What a store on local disk keeps in its directory.
 const ON_DISK: [&str; 3] = ["objects", "locks", "writers"];
-
-/// What the protocols keep in any other store, directly below its prefix.
-const OF_PROTOCOLS: [&str; 7] = ["protocol", "catalog", "hint", "log", "packs", "tickets", "versions"];
 
 /// Refuses a warehouse at this location for the catalog in the store of this URL if one is in the other's folders.
 pub(crate) fn check(base: &str, catalog: &str) -> Result<(), StartError> {
@@ -31,14 +29,17 @@ pub(crate) fn check(base: &str, catalog: &str) -> Result<(), StartError> {
     }
     let Some(within) = rest(base, &place) else { return Ok(()) };
     let first = within.split('/').next().unwrap_or_default();
-    let own: &[&str] = if place.starts_with("file:") { &ON_DISK } else { &OF_PROTOCOLS };
+    let is_own = match place.starts_with("file:") {
+        true => ON_DISK.contains(&first),
+        false => first == "protocol" || Protocol::own_folders().any(|own| own == first),
+    };
     if cells {
         return wrong(format!(
             "the warehouse {base} is in the folder {place} of the catalog, where no other files may be; give it a folder beside \
              that (--warehouse)"
         ));
     }
-    match own.contains(&first) {
+    match is_own {
         true => wrong(format!(
             "the warehouse {base} is in a folder in which the catalog keeps its own objects; give it another one (--warehouse), \
              such as {place}/tables"

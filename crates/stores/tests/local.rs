@@ -137,15 +137,46 @@ async fn unfinished_files_of_the_dead_are_removed_and_those_of_the_living_are_no
     let directory = tempfile::tempdir().unwrap();
     let living = store(directory.path());
     let writers = directory.path().join("writers");
-    fs::create_dir(writers.join("dead")).unwrap();
-    fs::write(writers.join("dead/17"), "half a").unwrap();
+    let dead = writers.join("000000000000dead");
+    fs::create_dir(&dead).unwrap();
+    fs::write(dead.join("17"), "half a").unwrap();
     assert_eq!(files_in(directory.path(), "writers"), 2);
     let second = store(directory.path());
-    assert!(!writers.join("dead").exists());
+    assert!(!dead.exists());
     assert_eq!(files_in(directory.path(), "writers"), 2, "the folder of a living process was removed");
     drop(second);
     assert_eq!(files_in(directory.path(), "writers"), 1);
     living.put(&Key::new("a"), body("x".to_owned()), Guard::Absent).await.unwrap();
+}
+
+#[test]
+fn what_is_not_of_a_process_stays_among_the_unfinished_files() {
+    let (directory, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (book, other) = (directory.path().join("writers/alice/book.txt"), outside.path().join("0"));
+    fs::create_dir_all(book.parent().unwrap()).unwrap();
+    fs::write(&book, "a novel").unwrap();
+    fs::write(&other, "of another program").unwrap();
+    std::os::unix::fs::symlink(outside.path(), directory.path().join("writers/00000000000000ab")).unwrap();
+    drop(store(directory.path()));
+    assert_eq!(fs::read_to_string(book).unwrap(), "a novel");
+    assert_eq!(fs::read_to_string(other).unwrap(), "of another program");
+}
+
+#[test]
+fn a_folder_of_a_store_that_is_a_link_is_refused() {
+    let (directory, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::os::unix::fs::symlink(shared.path(), directory.path().join("objects")).unwrap();
+    let error = LocalStore::new(directory.path(), Durability::None).err().unwrap().to_string();
+    assert!(error.contains("is a symbolic link"), "{error}");
+}
+
+#[tokio::test]
+async fn a_removed_folder_of_unfinished_files_is_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    fs::remove_dir_all(directory.path().join("writers")).unwrap();
+    store.put(&Key::new("a"), body("x".to_owned()), Guard::Absent).await.unwrap();
+    assert_eq!(files_in(directory.path(), "writers"), 1);
 }
 
 /// A folder is removed with its last object, also while another writer is about to put one there.

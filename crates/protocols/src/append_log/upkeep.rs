@@ -160,6 +160,9 @@ impl<E: Env> AppendLog<E> {
     }
 }
 
+/// So many missing checkpoints are told one by one: an object with a number that is far too high leaves billions of them.
+const MOST_MISSING: usize = 100;
+
 /// A check in progress.
 struct Look<'a, E: Env> {
     log: &'a AppendLog<E>,
@@ -199,13 +202,20 @@ impl<E: Env> Look<'_, E> {
         }
         let Some(last) = self.last else { return };
         let must = std::iter::once(0).chain(first.unwrap_or(0)..last);
-        let missing: Vec<u64> = must.filter(|number| numbers.binary_search(number).is_err()).collect();
-        for number in missing {
+        let mut missing = must.filter(|number| numbers.binary_search(number).is_err());
+        for number in missing.by_ref().take(MOST_MISSING) {
             // A vacuum may have removed it after it was listed as kept.
             if number == 0 || !self.log.is_emptied(number).await.unwrap_or(false) {
                 let found = "it is missing, though its segment is not the newest".to_owned();
                 self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
             }
+        }
+        if let Some(next) = missing.next() {
+            let found = format!(
+                "from checkpoint {next} on others are missing too, and were not looked for one by one: an object of number {last} \
+                 is there, which may be of another log"
+            );
+            self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(next), found, RESTORE);
         }
     }
 

@@ -16,6 +16,14 @@ impl Visitor for TracesOf {
     }
 }
 
+impl Protocol {
+    /// The first part of the keys of a catalog's own objects below its prefix, of any protocol; without the label.
+    pub fn own_folders() -> impl Iterator<Item = &'static str> {
+        let traces = Self::ALL.iter().flat_map(|protocol| protocol.visit(TracesOf));
+        traces.map(|trace| trace.split('/').next().unwrap_or(trace))
+    }
+}
+
 /// The protocols that have objects below a prefix, each with the first of these objects. Makes up to one listing for
 /// each kind of object.
 ///

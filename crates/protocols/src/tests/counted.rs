@@ -175,6 +175,12 @@ impl World {
         self.objects.borrow()[&Key::new(key)].0.to_vec()
     }
 
+    /// Puts what is under one key under another one, too.
+    pub(crate) fn duplicate(&self, from: &str, to: &str) {
+        let copy = self.objects.borrow()[&Key::new(from)].clone();
+        self.objects.borrow_mut().insert(Key::new(to), copy);
+    }
+
     pub(crate) fn remove(&self, key: &str) {
         self.objects.borrow_mut().remove(&Key::new(key));
     }

@@ -58,8 +58,7 @@ impl<E: Env> Tickets<E> {
             // damaged the older ones may be all that is left.
             let key = numbered(&register, newest);
             let object = self.object(&key).await?;
-            let is_whole = |object: Object| matches!(Held::decode(&object.payload.bytes), Ok(Held::Slot(_)));
-            if !object.is_some_and(is_whole) {
+            if !object.is_some_and(|object| self.is_slot_of(&key, newest, &object)) {
                 continue;
             }
             let least = if mutant::is(Mutant::NewestEmptied) { newest } else { newest - 1 };
@@ -80,6 +79,14 @@ impl<E: Env> Tickets<E> {
         }
         let removed = vec![Count::of("slots", "old slots", emptied)];
         Ok(Removed { before: none, oldest: none, newest: none, removed, kept: 0 })
+    }
+
+    /// Whether an object is the slot that its key says: not a copy of another one, say from a mixed-up backup.
+    fn is_slot_of(&self, key: &Key, number: u64, object: &Object) -> bool {
+        match Held::decode(&object.payload.bytes) {
+            Ok(Held::Slot(slot)) => slot.number == number && self.shared_state.keys.slot(&slot.name, number) == *key,
+            _ => false,
+        }
     }
 
     /// Checks every register: its slots, the record of its intent, its name on the roster, its namespace; and every slot of
@@ -174,6 +181,9 @@ impl<E: Env> Tickets<E> {
         let object = self.object(&key(newest)).await?;
         let held = object.map(|object| Held::decode(&object.payload.bytes));
         let found = match held {
+            Some(Ok(Held::Slot(slot))) if self.shared_state.keys.slot(&slot.name, slot.number) != key(newest) => {
+                format!("it is slot {} of {}", slot.number, slot.name)
+            }
             Some(Ok(Held::Slot(slot))) => match self.look(&slot.name).await {
                 Ok(seen) => {
                     names.insert(slot.name, seen);
@@ -183,7 +193,12 @@ impl<E: Env> Tickets<E> {
                 Err(error) => return Err(error),
             },
             // Emptied since it was listed: there is a newer one.
-            Some(Ok(Held::Emptied(newer))) if newer > newest => return Ok(()),
+            Some(Ok(Held::Emptied(newer))) if newer > newest && self.object(&key(newer)).await?.is_some() => {
+                return Ok(());
+            }
+            Some(Ok(Held::Emptied(newer))) if newer > newest => {
+                format!("it was emptied because there is a slot {newer}, which is missing")
+            }
             Some(Ok(Held::Emptied(_))) => "it was emptied, and is the newest".to_owned(),
             Some(Err(error)) => error.to_string(),
             None => "it was listed, and is not there".to_owned(),

@@ -198,6 +198,11 @@ impl Files for SimFiles {
         Ok(self.opened(path, node, failures))
     }
 
+    /// The simulated disk has none.
+    async fn is_link(&self, _: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
+
     async fn read_at(&self, file: &DiskFile, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         self.call(Kind::Look, "read", &file.path).await?;
         let mut tree = self.disk.0.tree.borrow_mut();

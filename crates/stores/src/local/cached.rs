@@ -50,6 +50,10 @@ impl Files for Cached {
         Ok(open(path, OFlags::PATH)?.metadata()?.len())
     }
 
+    async fn is_link(&self, _: &Path) -> io::Result<bool> {
+        would_wait()
+    }
+
     async fn write_at(&self, _: &File, _: &[u8], _: u64) -> io::Result<usize> {
         would_wait()
     }

@@ -67,6 +67,14 @@ impl Files for Machine {
         fs::metadata(path).map(|metadata| metadata.len()).map_err(at(path))
     }
 
+    async fn is_link(&self, path: &Path) -> io::Result<bool> {
+        match fs::symlink_metadata(path) {
+            Ok(there) => Ok(there.is_symlink()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(at(path)(error)),
+        }
+    }
+
     async fn written_ms(&self, file: &File) -> io::Result<u64> {
         let since = file.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! The bytes of each object, and an object under a key that is not its own.
+//! The bytes of each object; objects under keys that are not their own; lost objects.
 
 use super::*;
 
@@ -51,4 +51,34 @@ fn another_name_under_the_same_key_is_refused() {
     assert!(at_once(world.put(&key, Payload::from(slot.encode()), Guard::Absent)).is_ok());
     let at = at_once(catalog.load()).unwrap();
     assert!(matches!(at_once(catalog.entry(&at, &name("mine"))), Err(LoadError::Undecodable(_))));
+}
+
+/// As from a mixed-up backup. A copy replaces nothing: the slots before it may be all that is left.
+#[test]
+fn a_copy_of_another_slot_is_damage_and_keeps_the_slots_before_it() {
+    for (of, number, to) in [(B, 2, 3), (A, 2, 3), (A, 2, 9)] {
+        let world = World::default();
+        let catalog = begun(&world);
+        assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
+        assert!(matches!(commit(&process(&world), &[B], 6), Outcome::Committed(_)));
+        let slot = |id, number| catalog.shared_state.keys.slot(&Name::numbered(id), number);
+        let (kept, copy) = (slot(A, 2), slot(A, to));
+        world.duplicate(slot(of, number).as_str(), copy.as_str());
+        let report = at_once(PerName::fsck(&process(&world), false)).unwrap();
+        assert!(report.is_damaged(), "{of:?} {number} in the place of {to}");
+        let before = world.copy_of(kept.as_str());
+        at_once(PerName::vacuum(&process(&world), Keep::LEAST)).unwrap();
+        assert_eq!(world.copy_of(kept.as_str()), before, "{of:?} {number} in the place of {to}");
+    }
+}
+
+#[test]
+fn a_lost_slot_is_damage_though_the_one_before_was_emptied() {
+    let world = World::default();
+    let catalog = begun(&world);
+    assert!(matches!(commit(&catalog, &[A], 5), Outcome::Committed(_)));
+    at_once(PerName::vacuum(&process(&world), Keep::LEAST)).unwrap();
+    assert!(!at_once(PerName::fsck(&process(&world), false)).unwrap().is_damaged());
+    world.remove(catalog.shared_state.keys.slot(&Name::numbered(A), 2).as_str());
+    assert!(at_once(PerName::fsck(&process(&world), false)).unwrap().is_damaged());
 }
