@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Rows by key. A run has about `RUN` of them: a change copies one run, and one reference for each other run.
+/// Rows by key. A run has about `RUN` of them: a change copies one run, if it
+/// is shared, and one reference for each other run.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs<K, V, const RUN: usize> {
     /// Ordered by key, each key once. No run is empty.
-    runs: Vec<Arc<[(K, V)]>>,
+    runs: Vec<Arc<Vec<(K, V)>>>,
     /// The number of rows in all runs: every attempt to commit needs it.
     count: usize,
 }
@@ -73,7 +74,7 @@ impl<K: Ord + Clone, V: Clone, const RUN: usize> Runs<K, V, RUN> {
         let (count, mut rest) = (rows.len(), rows.into_iter().peekable());
         let mut runs = Vec::with_capacity(count.div_ceil(RUN));
         while rest.peek().is_some() {
-            runs.push(rest.by_ref().take(RUN).collect());
+            runs.push(Arc::new(rest.by_ref().take(RUN).collect()));
         }
         Some(Self { runs, count })
     }
@@ -81,19 +82,20 @@ impl<K: Ord + Clone, V: Clone, const RUN: usize> Runs<K, V, RUN> {
     pub(crate) fn insert(&mut self, key: K, value: V) {
         let index = self.run_of(&|other: &K| other.cmp(&key));
         let Some(run) = self.runs.get_mut(index) else {
-            self.runs.push([(key, value)].into());
+            self.runs.push(Arc::new(vec![(key, value)]));
             self.count += 1;
             return;
         };
         match run.binary_search_by(|(other, _)| other.cmp(&key)) {
             Ok(slot) => Arc::make_mut(run)[slot].1 = value,
             Err(slot) => {
-                let (before, after) = run.split_at(slot);
-                let rows: Vec<(K, V)> =
-                    before.iter().cloned().chain([(key, value)]).chain(after.iter().cloned()).collect();
-                let cut = if rows.len() > 2 * RUN { RUN } else { rows.len() };
-                let parts = [&rows[..cut], &rows[cut..]].into_iter().filter(|part| !part.is_empty());
-                self.runs.splice(index..=index, parts.map(Arc::from));
+                // Copies the run only if it is shared.
+                let rows = Arc::make_mut(run);
+                rows.insert(slot, (key, value));
+                if rows.len() > 2 * RUN {
+                    let rest = rows.split_off(RUN);
+                    self.runs.insert(index + 1, Arc::new(rest));
+                }
                 self.count += 1;
             }
         }
@@ -107,7 +109,7 @@ impl<K: Ord + Clone, V: Clone, const RUN: usize> Runs<K, V, RUN> {
         if run.len() == 1 {
             self.runs.remove(index);
         } else {
-            *run = [&run[..slot], &run[slot + 1..]].concat().into();
+            Arc::make_mut(run).remove(slot);
         }
     }
 }
