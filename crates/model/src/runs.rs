@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Rows by key. A run has about `RUN` of them: a change copies one run, if it
-/// is shared, and one reference for each other run.
+/// Rows by key. A run has about `RUN` of them: a change copies one run, if it is shared, and
+/// one reference for each other run.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs<K, V, const RUN: usize> {
     /// Ordered by key, each key once. No run is empty.

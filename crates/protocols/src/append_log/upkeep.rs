@@ -202,15 +202,16 @@ impl<E: Env> Look<'_, E> {
         }
         let Some(last) = self.last else { return };
         let must = std::iter::once(0).chain(first.unwrap_or(0)..last);
-        let mut missing = must.filter(|number| numbers.binary_search(number).is_err());
+        let (mut missing, mut lost) = (must.filter(|number| numbers.binary_search(number).is_err()), 0);
         for number in missing.by_ref().take(MOST_MISSING) {
             // A vacuum may have removed it after it was listed as kept.
             if number == 0 || !self.log.is_emptied(number).await.unwrap_or(false) {
                 let found = "it is missing, though its segment is not the newest".to_owned();
                 self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
+                lost += 1;
             }
         }
-        if let Some(next) = missing.next() {
+        if let Some(next) = missing.next().filter(|_| lost > 0) {
             let found = format!(
                 "from checkpoint {next} on others are missing too, and were not looked for one by one: an object of number {last} \
                  is there, which may be of another log"

@@ -252,6 +252,19 @@ async fn found(log: &AppendLog<SimEnv>) -> Vec<&'static str> {
     log.fsck(false).await.unwrap().findings.iter().map(|finding| finding.trouble).collect()
 }
 
+#[test]
+fn a_check_tells_a_hundred_missing_checkpoints_at_most() {
+    alone(&[catalog(), (SEGMENT, segment(&[(0, 0, 10, false)]))], async |env| {
+        let log = log(&env, 100);
+        let stray = log.shared_state.keys.checkpoint(90_000_000_000);
+        assert!(
+            env.store(STORE).put(&stray, Payload::from(bytes::Bytes::from(catalog().1)), Guard::None).await.is_ok()
+        );
+        let found = found(&log).await;
+        assert!(found.contains(&"missing-checkpoint") && found.len() < 120, "{}", found.len());
+    });
+}
+
 /// Row 14a: a process that has read the segment stops. A new one cannot tell, but fsck says what may be missing.
 #[test]
 fn what_can_be_told_of_a_lost_newest_segment() {
