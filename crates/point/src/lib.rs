@@ -9,5 +9,5 @@ mod server;
 mod simulate;
 
 pub use config::{Balance, CatalogConfig, Config, MODEL_VERSION, Point, Profiles, burst_misfit, part, window};
-pub use load::MOST_AT_ONCE;
-pub use simulate::{Open, SimulatedRun, Underway, arrivals_in_window, expected_arrivals, simulate, simulate_while};
+pub use load::{MOST_AT_ONCE, expected_arrivals};
+pub use simulate::{Open, SimulatedRun, Underway, arrivals_in_window, simulate, simulate_while};

@@ -3,7 +3,7 @@
 use glidepath_model::Span;
 use glidepath_workload::{Shape, SpecError};
 
-use crate::config::Config;
+use crate::config::{Config, Point};
 
 /// The most arrivals in a run: each is recorded.
 const MOST_ARRIVALS: f64 = 2e7;
@@ -12,10 +12,12 @@ const MOST_ARRIVALS: f64 = 2e7;
 /// --set run_on=0s` with `--duration 1s` and with `4s`, without this limit), and there is a run on every core.
 pub const MOST_AT_ONCE: u64 = 2_000_000;
 
+/// Refuses a load that memory does not suffice for.
+///
 /// # Errors
 /// The time between arrivals is too short.
 pub(crate) fn check_load(config: &Config) -> Result<(), SpecError> {
-    let (arrivals, duration) = (arrivals(config), config.duration);
+    let (arrivals, duration) = (expected(config), config.duration);
     let wrong = |count: String, allowed: String| {
         Err(SpecError { field: "arrivals.scale", found: format!("{} ({count})", config.arrivals.scale), allowed })
     };
@@ -41,10 +43,16 @@ pub(crate) fn check_load(config: &Config) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// The arrivals within the duration.
-fn arrivals(config: &Config) -> f64 {
+/// The expected number of transactions of a run, which determines its work.
+#[must_use]
+pub fn expected_arrivals(point: &Point) -> f64 {
+    expected(&point.config)
+}
+
+/// The expected arrivals within the duration.
+fn expected(config: &Config) -> f64 {
     let (arrivals, duration) = (&config.arrivals, config.duration);
-    let usual = duration.as_secs_f64() / arrivals.scale.max(arrivals.floor).as_secs_f64();
+    let usual = duration.as_secs_f64() / arrivals.scale.max(arrivals.floor).as_secs_f64().max(1e-9);
     // On average over whole cycles, but a run may have little more than a burst.
     usual
         * arrivals.burst.map_or(1.0, |burst| {

@@ -18,6 +18,7 @@ use glidepath_workload::{
 };
 
 use crate::config::{Balance, Point, window};
+use crate::load::expected_arrivals;
 use crate::server::{Lead, Life, Server};
 
 /// The catalog's prefix in its store.
@@ -262,14 +263,6 @@ pub fn arrivals_in_window(point: &Point, seed: u64) -> u64 {
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
     let before_its_end = arrivals.take_while(|arrival| arrival.at < window.end);
     before_its_end.filter(|arrival| arrival.at >= window.start).count() as u64
-}
-
-/// The expected number of transactions of a run, which determines its work.
-pub fn expected_arrivals(point: &Point) -> f64 {
-    let arrivals = &point.config.arrivals;
-    let usual = point.config.duration.as_secs_f64() / arrivals.scale.as_secs_f64().max(1e-9);
-    let share = |burst: glidepath_workload::Burst| burst.lasts.as_secs_f64() / burst.every.as_secs_f64();
-    usual * arrivals.burst.map_or(1.0, |burst| 1.0 + share(burst) * (burst.factor - 1.0))
 }
 
 /// One transaction. (Not an async fn, which would store its arguments twice.)

@@ -143,6 +143,11 @@ fn a_quick_run_keeps_what_shows_the_shape() {
     assert_eq!(values[1..], ["1 10 50", "1.0 0.9 0.5", "50ms 200ms 400ms 1000ms 5000ms"]);
     assert_eq!(experiment.seeds, [1]);
     assert!(experiment.notes[0].contains("225 of 900 points"), "{:?}", experiment.notes);
+    let settings =
+        [Setting::of_text_option("--provider", "provider", "gcs"), Setting::of_option("--tables", "tables.count", "3")];
+    let fewer = Overrides { settings: settings.into(), ..quick.clone() };
+    let notes = Experiment::load("4c", &fewer).unwrap().notes;
+    assert!(notes[0].contains("15 of 30 points"), "{notes:?}");
     let policies = Experiment::load("retry-policies", &quick).unwrap();
     assert_eq!(policies.axes.last().unwrap().values.len(), 5);
 }
