@@ -7,6 +7,7 @@ use glidepath_env::Env;
 use super::{SharedState, Snapshot, Tickets, audit};
 use crate::afterwards::{Made, Write};
 use crate::catalog::{LoadError, Outcome};
+use crate::mutant;
 use crate::registry::{Creation, Design, Settings};
 use crate::upkeep::{Facts, Keep, Removed, Report, VacuumError};
 
@@ -43,8 +44,8 @@ impl Design for PerName {
         catalog.empty_old_slots()
     }
 
-    fn fsck<E: Env>(catalog: &Tickets<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>> {
-        catalog.checked(mend)
+    async fn fsck<E: Env>(catalog: &Tickets<E>, mend: bool) -> Result<Report, LoadError> {
+        catalog.checked(mend).await.map(mutant::report)
     }
 
     /// Each commit point is a version: a slot without an intent, or a record `committed`.

@@ -234,7 +234,12 @@ impl<E: Env> Tickets<E> {
             check.find(Severity::Damage, "unlisted", self.place_of(name, seen), (found, RESTORE.to_owned()));
         }
         let Some(parent) = parent else { return Ok(()) };
-        let above = self.look(&parent).await?;
+        let above = match self.look(&parent).await {
+            Ok(above) => above,
+            // Found when the slots were read.
+            Err(LoadError::Undecodable(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         let alive = above.now().is_some_and(|entry| entry.kind == Kind::Namespace);
         if !alive && self.is_same(name, seen).await? && self.is_same(&parent, &above).await? {
             let found = format!("{name} exists, and its namespace does not");
@@ -260,9 +265,16 @@ fn newest_of(register: &str, slots: &Slots) -> Key {
 }
 
 impl Check {
-    /// Makes a finding of what the store did not give, so that the rest is checked too.
+    /// Makes a finding of what cannot be read, so that the rest is checked too.
     fn goes_on(&mut self, object: Key, checked: Result<(), LoadError>) -> Result<(), LoadError> {
-        let Err(LoadError::Failed(cause)) = checked else { return checked };
+        let cause = match checked {
+            Err(LoadError::Failed(cause)) => cause,
+            Err(LoadError::Undecodable(cause)) => {
+                self.find(Severity::Damage, "undecodable", object, (cause.to_string(), RESTORE.to_owned()));
+                return Ok(());
+            }
+            other => return other,
+        };
         self.unread += 1;
         if self.unread > MOST_UNREAD {
             return Err(LoadError::Failed(cause));

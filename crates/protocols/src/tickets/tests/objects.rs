@@ -82,3 +82,21 @@ fn a_lost_slot_is_damage_though_the_one_before_was_emptied() {
     world.remove(catalog.shared_state.keys.slot(&Name::numbered(A), 2).as_str());
     assert!(at_once(PerName::fsck(&process(&world), false)).unwrap().is_damaged());
 }
+
+/// A namespace that cannot be read is one finding, and what is in it is checked all the same.
+#[test]
+fn fsck_goes_on_behind_a_damaged_namespace() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let actions = vec![create("a", Entry::namespace()), create("a/b", Entry::view()), create("a/c", Entry::view())];
+    assert!(matches!(ask(&catalog, actions).1, Some(Outcome::Committed(_))));
+    let keys = &catalog.shared_state.keys;
+    let damaged = [keys.slot(&name("a/c"), 1), keys.slot(&name("a"), 1)];
+    for key in &damaged {
+        world.tamper(key.as_str(), |bytes| bytes[20] ^= 1);
+    }
+    let report = at_once(PerName::fsck(&process(&world), false)).unwrap();
+    let mut found: Vec<&Key> = report.findings.iter().map(|finding| &finding.object).collect();
+    found.sort();
+    assert_eq!(found, damaged.iter().collect::<Vec<_>>(), "{:?}", report.findings);
+}
