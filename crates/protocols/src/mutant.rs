@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use glidepath_model::{Action, Assertion, Entry, Name};
+use glidepath_model::{Action, Assertion, Entry, Name, Version};
+
+use crate::upkeep::Report;
 
 /// A known defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,14 @@ pub enum Mutant {
     PacksDeleted,
     /// Manifest chain: actions are decided on the base, and committed on top of a newer version.
     DecidedBefore,
+    /// All protocols: a checksum that does not match its content is no error.
+    ChecksumIgnored,
+    /// All protocols: a check finds nothing.
+    CheckBlind,
+    /// Append log and manifest chain: who asks for an old version gets the one after it.
+    NextVersionRead,
+    /// Append log: what was removed does not count as changed.
+    RemovalsUntold,
     /// Manifest chain and catalog file: a lost put counts as beaten by another writer, even if something may have
     /// repeated it.
     LostIsProof,
@@ -152,6 +162,16 @@ pub(crate) fn actions(actions: &[Action]) -> Cow<'_, [Action]> {
         }
     }
     Cow::Owned(wrong)
+}
+
+/// The result of a check, changed by a defect.
+pub(crate) fn report(report: Report) -> Report {
+    if is(Mutant::CheckBlind) { Report { findings: Vec::new(), more_findings: 0, ..report } } else { report }
+}
+
+/// The number of the version that is read for this one.
+pub(crate) fn version_read(version: Version) -> Version {
+    if is(Mutant::NextVersionRead) { version.next() } else { version }
 }
 
 /// What a name stands for after these groups of actions, changed by a defect.

@@ -1,6 +1,7 @@
 //! All versions that a catalog has had. For inspection, not for commits: the cost grows with the log.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use glidepath_env::{Cause, Env, Key, ObjectStore, Payload, ReadError};
@@ -30,6 +31,8 @@ pub struct Placed {
 pub(super) enum End {
     /// This segment has no further records.
     Newest(u64),
+    /// Nothing further was wanted.
+    Stopped,
     /// This segment was emptied.
     Emptied(u64),
     /// This segment breaks the format; the text says how.
@@ -58,8 +61,12 @@ impl<E: Env> AppendLog<E> {
     pub async fn every_place(&self) -> Result<Vec<Placed>, LoadError> {
         let first = self.read_checkpoint(0).await?.ok_or(LoadError::NotFound)?;
         let mut versions = Vec::new();
-        match self.walk(first, true, |placed| versions.extend(Some(placed).filter(|placed| !placed.void))).await {
-            End::Newest(_) => Ok(versions),
+        let end = self.walk(first, true, |placed| {
+            versions.extend(Some(placed).filter(|placed| !placed.void));
+            ControlFlow::Continue(())
+        });
+        match end.await {
+            End::Newest(_) | End::Stopped => Ok(versions),
             End::Emptied(number) => Err(broken(format!("segment {number} was emptied"))),
             End::Damaged(number, words) => Err(broken(format!("segment {number}: {words}"))),
             End::Mismatch(number) => Err(broken(format!("checkpoint {number} is not what the log says"))),
@@ -67,13 +74,20 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Reports each version and each void record from a checkpoint on, as far as the log can be read. Also compares the
-    /// later checkpoints with the log. A checkpoint that cannot be decoded is an error only if `strict`, because the log
+    /// Reports each version and each void record from a checkpoint on, as far as the log can be read and until `tell` breaks off.
+    /// Also compares the later checkpoints with the log. A checkpoint that cannot be decoded is an error only if `strict`, because the log
     /// does not need it.
-    pub(super) async fn walk(&self, first: Snapshot, strict: bool, mut tell: impl FnMut(Placed)) -> End {
+    pub(super) async fn walk(
+        &self,
+        first: Snapshot,
+        strict: bool,
+        mut tell: impl FnMut(Placed) -> ControlFlow<()>,
+    ) -> End {
         let mut state = State::clone(&first.0);
         let mut number = state.segment.number;
-        tell(Placed { version: first, segment: number, end: 0, closes: false, void: false });
+        if tell(Placed { version: first, segment: number, end: 0, closes: false, void: false }).is_break() {
+            return End::Stopped;
+        }
         loop {
             let segment = match self.store.get(&self.shared_state.keys.segment(number)).await {
                 Ok(object) => object.payload.bytes,
@@ -84,7 +98,8 @@ impl<E: Env> AppendLog<E> {
                 return End::Emptied(number);
             }
             state = match fold_segment(state, &segment, &mut tell) {
-                Ok(state) => state,
+                Ok(ControlFlow::Continue(state)) => state,
+                Ok(ControlFlow::Break(())) => return End::Stopped,
                 Err(words) => return End::Damaged(number, words),
             };
             if state.segment.number == number {
@@ -103,8 +118,12 @@ impl<E: Env> AppendLog<E> {
     }
 }
 
-/// Folds a segment onto `state`, its beginning, and returns the state after it.
-fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed)) -> Result<State, String> {
+/// Folds a segment onto `state`, its beginning, and returns the state after it, unless `tell` breaks off.
+fn fold_segment(
+    mut state: State,
+    segment: &[u8],
+    tell: &mut impl FnMut(Placed) -> ControlFlow<()>,
+) -> Result<ControlFlow<(), State>, String> {
     let (number, mut at) = (state.segment.number, 0);
     while at < segment.len() && state.segment.number == number {
         let record = if at == 0 { HEADER.min(segment.len()) } else { at };
@@ -115,11 +134,14 @@ fn fold_segment(mut state: State, segment: &[u8], tell: &mut impl FnMut(Placed))
         // A record of a kind that this version may skip is not void.
         if !void || read.intent.is_some() {
             let closes = next.segment.number > number;
-            tell(Placed { version: Snapshot(Arc::new(next.clone())), segment: number, end: end as u64, closes, void });
+            let version = Snapshot(Arc::new(next.clone()));
+            if tell(Placed { version, segment: number, end: end as u64, closes, void }).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         (state, at) = (next, end);
     }
-    if at < segment.len() { Err("there are bytes after its end".to_owned()) } else { Ok(state) }
+    if at < segment.len() { Err("there are bytes after its end".to_owned()) } else { Ok(ControlFlow::Continue(state)) }
 }
 
 /// Every version that a log has had, derived from everything ever written to its store. Each comes with the write that

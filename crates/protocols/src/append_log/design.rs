@@ -9,6 +9,7 @@ use super::audit::every_place_written;
 use super::{AppendLog, Limits, SharedState, Snapshot};
 use crate::afterwards::{Made, Write, changed};
 use crate::catalog::{LoadError, Outcome};
+use crate::mutant::{self, Mutant};
 use crate::registry::{Creation, Design, Settings};
 use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError, changed as changed_names};
 
@@ -52,7 +53,7 @@ impl Design for Log {
         catalog: &AppendLog<E>,
         version: Version,
     ) -> impl Future<Output = Result<Option<Snapshot>, LoadError>> {
-        catalog.version_at(version)
+        catalog.version_at(mutant::version_read(version))
     }
 
     async fn changed<E: Env>(
@@ -61,15 +62,17 @@ impl Design for Log {
         now: &Snapshot,
         limit: usize,
     ) -> Result<Vec<Changed>, LoadError> {
-        Ok(changed_names(before.map(Snapshot::root).as_ref(), &now.root(), limit))
+        let mut changed = changed_names(before.map(Snapshot::root).as_ref(), &now.root(), limit);
+        changed.retain(|changed| changed.now.is_some() || !mutant::is(Mutant::RemovalsUntold));
+        Ok(changed)
     }
 
     fn vacuum<E: Env>(catalog: &AppendLog<E>, keep: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
         catalog.vacuum_versions(keep)
     }
 
-    fn fsck<E: Env>(catalog: &AppendLog<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>> {
-        catalog.fsck(mend)
+    async fn fsck<E: Env>(catalog: &AppendLog<E>, mend: bool) -> Result<Report, LoadError> {
+        catalog.fsck(mend).await.map(mutant::report)
     }
 
     fn versions(shared_state: SharedState, writes: &[Write]) -> Result<Vec<Made>, String> {

@@ -3,6 +3,7 @@
 mod cases;
 mod counting;
 mod grouped;
+mod versions;
 mod world;
 
 use glidepath_model::Span;

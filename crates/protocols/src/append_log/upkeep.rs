@@ -1,5 +1,7 @@
 //! Maintenance of a log: which versions can be read, whether everything is there, and what may be removed.
 
+use std::ops::ControlFlow;
+
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
 use glidepath_model::Version;
 
@@ -83,32 +85,51 @@ impl<E: Env> AppendLog<E> {
 
     /// A version that can still be read. Later parts of the log may be damaged.
     pub(super) async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
-        for number in self.checkpoint_numbers().await?.into_iter().rev() {
-            let checkpoint = match self.read_checkpoint(number).await {
-                Ok(Some(checkpoint)) if checkpoint.version() <= version => checkpoint,
-                // A damaged checkpoint is skipped: the log leads there from the one before.
-                Ok(_) | Err(LoadError::Undecodable(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            let mut found = None;
-            let end = self.walk(checkpoint, false, |placed| {
-                if placed.version.version() == version && !placed.void {
-                    found = Some(placed.version);
-                }
-            });
-            let end = end.await;
-            let damaged = |number: u64, words: &str| {
-                LoadError::Undecodable(Cause::words(format!("segment {number} of the log: {words}")))
-            };
-            return match (found, end) {
-                (Some(found), _) => Ok(Some(found)),
-                (None, End::Newest(_) | End::Emptied(_)) => Ok(None),
-                (None, End::Damaged(number, words)) => Err(damaged(number, &words)),
-                (None, End::Mismatch(number)) => Err(damaged(number - 1, "the checkpoint after it differs")),
-                (None, End::Unread(_, error)) => Err(error),
-            };
+        let Some(checkpoint) = self.checkpoint_before(version).await? else { return Ok(None) };
+        let mut found = None;
+        let end = self.walk(checkpoint, false, |placed| {
+            if placed.version.version() != version || placed.void {
+                return ControlFlow::Continue(());
+            }
+            found = Some(placed.version);
+            ControlFlow::Break(())
+        });
+        let end = end.await;
+        let damaged = |number: u64, words: &str| {
+            LoadError::Undecodable(Cause::words(format!("segment {number} of the log: {words}")))
+        };
+        match end {
+            End::Stopped => Ok(found),
+            End::Newest(_) | End::Emptied(_) => Ok(None),
+            End::Damaged(number, words) => Err(damaged(number, &words)),
+            End::Mismatch(number) => Err(damaged(number - 1, "the checkpoint after it differs")),
+            End::Unread(_, error) => Err(error),
         }
-        Ok(None)
+    }
+
+    /// The last checkpoint that is not later than a version, of those that can be read: the log leads on from there. Reads few of
+    /// them, because each is as large as the catalog.
+    async fn checkpoint_before(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
+        let numbers = self.checkpoint_numbers().await?;
+        // Before `low` are those that are not later, or cannot be read; from `high` on those that are later.
+        let (mut low, mut high, mut best) = (0, numbers.len(), None);
+        while low < high {
+            let middle = low.midpoint(high);
+            let mut place = middle;
+            let read = loop {
+                match self.read_checkpoint(numbers[place]).await {
+                    Ok(Some(checkpoint)) => break Some(checkpoint),
+                    Ok(None) | Err(LoadError::Undecodable(_)) if place > low => place -= 1,
+                    Ok(None) | Err(LoadError::Undecodable(_)) => break None,
+                    Err(error) => return Err(error),
+                }
+            };
+            match read {
+                Some(checkpoint) if checkpoint.version() > version => high = place,
+                read => (low, best) = (middle + 1, read.or(best)),
+            }
+        }
+        Ok(best)
     }
 
     /// Empties segments that no kept version needs.
@@ -253,12 +274,14 @@ impl<E: Env> Look<'_, E> {
     ) -> Result<(Option<u64>, bool), LoadError> {
         let begun = checkpoint.0.segment.number;
         let (mut versions, mut newest, mut void) = (0, None, Vec::new());
-        let end = self.log.walk(checkpoint, false, |placed| match placed.void {
-            true => void.push((placed.segment, placed.end)),
-            false => {
+        let end = self.log.walk(checkpoint, false, |placed| {
+            if placed.void {
+                void.push((placed.segment, placed.end));
+            } else {
                 versions += 1;
                 newest = Some(placed.version);
             }
+            ControlFlow::Continue(())
         });
         let end = end.await;
         self.versions += versions;
@@ -279,6 +302,7 @@ impl<E: Env> Look<'_, E> {
                 self.segments += number - begun + 1;
                 return Ok((None, true));
             }
+            End::Stopped => return Ok((None, true)),
             End::Newest(number) => {
                 let found = "it is missing, or ends too early: there are later objects".to_owned();
                 (number, Severity::Damage, "missing-segment", keys.segment(number), found)

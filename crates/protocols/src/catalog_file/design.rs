@@ -8,6 +8,7 @@ use glidepath_model::Root;
 use super::{CatalogFile, File, SharedState, Snapshot};
 use crate::afterwards::{Made, Write, changed};
 use crate::catalog::{LoadError, Outcome};
+use crate::mutant;
 use crate::registry::{Creation, Design, Settings};
 use crate::upkeep::{Facts, Report, look_at_newest};
 
@@ -40,8 +41,8 @@ impl Design for OneFile {
         Facts::of(at.root().commit)
     }
 
-    fn fsck<E: Env>(catalog: &CatalogFile<E>, _: bool) -> impl Future<Output = Result<Report, LoadError>> {
-        look_at_newest::<Self, E>(catalog, catalog.shared_state.key.clone())
+    async fn fsck<E: Env>(catalog: &CatalogFile<E>, _: bool) -> Result<Report, LoadError> {
+        look_at_newest::<Self, E>(catalog, catalog.shared_state.key.clone()).await.map(mutant::report)
     }
 
     /// Each write of the object is a version.

@@ -8,6 +8,7 @@ use glidepath_model::{Changes, Edit, Version};
 use super::{Layout, ManifestChain, SharedState, Sizes, Snapshot, upkeep};
 use crate::afterwards::{Frozen, Made, Write, at_once, first_written};
 use crate::catalog::{Catalog, LoadError, Outcome};
+use crate::mutant;
 use crate::registry::{Creation, Design, Settings};
 use crate::upkeep::{Changed, Facts, Keep, Removed, Report, VacuumError};
 
@@ -67,7 +68,7 @@ impl Design for Chain {
         catalog: &ManifestChain<E>,
         version: Version,
     ) -> impl Future<Output = Result<Option<Snapshot>, LoadError>> {
-        catalog.version_at(version)
+        catalog.version_at(mutant::version_read(version))
     }
 
     fn changed<E: Env>(
@@ -83,8 +84,8 @@ impl Design for Chain {
         upkeep::vacuum(catalog, keep)
     }
 
-    fn fsck<E: Env>(catalog: &ManifestChain<E>, mend: bool) -> impl Future<Output = Result<Report, LoadError>> {
-        upkeep::fsck(catalog, mend)
+    async fn fsck<E: Env>(catalog: &ManifestChain<E>, mend: bool) -> Result<Report, LoadError> {
+        upkeep::fsck(catalog, mend).await.map(mutant::report)
     }
 
     /// Versions are never overwritten.

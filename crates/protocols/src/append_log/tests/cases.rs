@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, LoadError, Outcome};
 use crate::settling::Doubt;
 
 /// Runs one process in a simulation without faults that holds these objects.
-fn alone<F: Future<Output = ()> + 'static>(
+pub(super) fn alone<F: Future<Output = ()> + 'static>(
     objects: &[(&str, Vec<u8>)],
     process: impl FnOnce(SimEnv) -> F + 'static,
 ) -> Simulation {
@@ -35,7 +35,7 @@ fn alone<F: Future<Output = ()> + 'static>(
     simulation
 }
 
-fn shared_state(records: u64) -> Arc<SharedState> {
+pub(super) fn shared_state(records: u64) -> Arc<SharedState> {
     Arc::new(SharedState::new("catalog", limits(records)))
 }
 
@@ -48,7 +48,7 @@ fn next(at: &Snapshot, metadata: u64) -> Changes {
     Changes::of(table, advance(at.table(table).unwrap(), metadata))
 }
 
-async fn commit<E: Env>(log: &AppendLog<E>, metadata: u64) -> Snapshot {
+pub(super) async fn commit<E: Env>(log: &AppendLog<E>, metadata: u64) -> Snapshot {
     let base = log.load().await.unwrap();
     match log.commit(&base, &next(&base, metadata)).await {
         Outcome::Committed(now) => now,
@@ -60,7 +60,7 @@ const FIRST: &str = "catalog/checkpoint/00000000000000000000";
 const SECOND: &str = "catalog/checkpoint/00000000000000000001";
 const SEGMENT: &str = "catalog/log/00000000000000000000";
 
-fn catalog() -> (&'static str, Vec<u8>) {
+pub(super) fn catalog() -> (&'static str, Vec<u8>) {
     (FIRST, checkpoint::encode(0, &first_root()).to_vec())
 }
 
