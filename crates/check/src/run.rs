@@ -11,26 +11,26 @@ use glidepath_history::{Edit, Effect, Ending, Expected, History, Item, ProcessId
 use glidepath_model::{
     Advance, Changes, CommitId, Edit as TableEdit, Instant, MetadataId, PartitionId, Span, TableId, Version,
 };
-use glidepath_protocols::afterwards::{Frozen, Write, at_once};
+use glidepath_protocols::afterwards::{Write, at_once};
 use glidepath_protocols::registry::{Design, Visitor};
-use glidepath_protocols::upkeep::Keep;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{EffectPoint, Faults, Mishap, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 use smallvec::smallvec;
 
 use crate::on_disk;
 use crate::on_rows;
+use crate::process::Process;
+use crate::remains::{clean, right};
 use crate::requests;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Writers};
 #[cfg(feature = "serve")]
 use crate::serve;
 use crate::subject::{self, CatalogKind, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
-use crate::tidy::tidy;
 use crate::trace;
 use crate::transactions;
 
 /// The horizon, in simulated time.
-const HORIZON: Span = Span::from_secs(24 * 3600);
+pub(crate) const HORIZON: Span = Span::from_secs(24 * 3600);
 
 /// Tries of one commit before a writer goes on to the next.
 const TRIES: u32 = 20;
@@ -195,22 +195,17 @@ pub(crate) struct Run {
 }
 
 fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, keep_mishaps: bool) -> Run {
-    let tables = scenario.writers.tables;
     let mut simulation = world(scenario, objects, seed);
     if keep_mishaps {
         simulation.keep_mishaps();
     }
     let history = Rc::new(RefCell::new(History::new()));
-    let counts = simulation.run(processes::<D>(scenario, &history));
+    let counts = simulation.run(processes::<D>(scenario, &history, |sim, _| Process::new(sim)));
     let history = history.take();
     let mut checked = counted(&history, counts.faults);
-    let judged = judged::<D>(&writes(&simulation), simulation.objects(STORE), &history, tables);
-    let judged = judged.and_then(|()| match scenario.writers.vacuum_every {
-        Some(_) => tidy::<D>(&cleaned::<D>(&simulation.objects(STORE)), true),
-        None => Ok(()),
-    });
-    checked.violation = judged.err();
-    let mishaps = simulation.mishaps();
+    let objects = simulation.objects(STORE);
+    checked.violation = judged::<D>(&writes(&simulation), objects, &history, &scenario.writers, seed).err();
+    let mishaps = trace::events(&simulation, keep_mishaps);
     Run { checked, history, mishaps }
 }
 
@@ -270,8 +265,8 @@ fn created<D: Design>(kind: CatalogKind, count: u32) -> Objects {
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
-    let creator = move |env: SimEnv| async move {
-        let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
+    let creator = move |sim: SimEnv| async move {
+        let catalog = Process::new(sim).open::<D>(shared::<D>(0));
         *told.borrow_mut() = match D::create(&catalog, kind.creation(tables(count))).await {
             Outcome::Committed(_) => Ok(()),
             other => Err(format!("{other:?}")),
@@ -282,25 +277,14 @@ fn created<D: Design>(kind: CatalogKind, count: u32) -> Objects {
     result.replace(Ok(())).map(|()| objects)
 }
 
-/// The objects that remain after a vacuum long after the run, without faults.
-pub(crate) fn cleaned<D: Design>(objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
-    let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
-    let cleaner = |env: SimEnv| async move {
-        env.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
-        let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
-        let _ = D::vacuum(&catalog, Keep::LEAST).await;
-    };
-    simulation.run([(Instant::ZERO, cleaner)]);
-    simulation.objects(STORE)
-}
-
 /// What a process does.
-type Life = Pin<Box<dyn Future<Output = ()>>>;
+pub(crate) type Life = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The writers, and the process that cleans up.
-fn processes<D: Design>(
+/// The writers, and the process that cleans up. `at` makes a process, given its number, counted from 0.
+pub(crate) fn processes<D: Design>(
     scenario: &Scenario,
     history: &Rc<RefCell<History>>,
+    at: fn(SimEnv, u32) -> Process,
 ) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
     let writers = scenario.writers;
     let mut shared_state = shared::<D>(0);
@@ -311,49 +295,31 @@ fn processes<D: Design>(
             shared_state = shared::<D>(number / writers.shared);
         }
         let (shared_state, history) = (Arc::clone(&shared_state), Rc::clone(history));
-        let start = move |env: SimEnv| -> Life {
-            let catalog = D::open(env.clone(), env.store(STORE), shared_state);
-            match (cleaner, writers.vacuum_every) {
-                (true, Some(every)) => Box::pin(async move {
-                    // Until the writers have ended.
-                    for _ in 0..20 {
-                        env.sleep_until(env.now() + every).await;
-                        let _ = D::vacuum(&catalog, Keep::LEAST).await;
-                    }
-                }),
-                (true, None) => Box::pin(async {}),
-                (false, _) => {
-                    let writer = Writer { env, catalog, history, process: ProcessId(number), writers };
-                    Box::pin(async move { writer.run().await })
+        let start = move |sim: SimEnv| -> Life {
+            let env = at(sim, number);
+            let catalog = env.open::<D>(shared_state);
+            Box::pin(async move {
+                match writers.vacuum_every {
+                    Some(every) if cleaner => clean::<D>(&env, &catalog, every).await,
+                    None if cleaner => {}
+                    _ => Writer::<D> { env, catalog, history, process: ProcessId(number), writers }.run().await,
                 }
-            }
+            })
         };
         processes.push((Instant::ZERO + Span::from_millis(u64::from(number)), start));
     }
     processes
 }
 
-/// An environment whose true time is known to the checker.
-pub(crate) trait World: Env {
-    /// The time by the clock that has no faults.
-    fn world_now(&self) -> Instant;
-}
-
-impl World for SimEnv {
-    fn world_now(&self) -> Instant {
-        self.world_now()
-    }
-}
-
-pub(crate) struct Writer<E, C> {
-    pub(crate) env: E,
-    pub(crate) catalog: C,
+pub(crate) struct Writer<D: Design> {
+    pub(crate) env: Process,
+    pub(crate) catalog: D::Catalog<Process>,
     pub(crate) history: Rc<RefCell<History>>,
     pub(crate) process: ProcessId,
-    pub(crate) writers: crate::scenario::Writers,
+    pub(crate) writers: Writers,
 }
 
-impl<E: World, C: Catalog> Writer<E, C> {
+impl<D: Design> Writer<D> {
     pub(crate) async fn run(&self) {
         for _ in 0..self.writers.commits {
             let pause = unit_interval(self.env.draw(Purpose::Backoff)) * self.writers.pause.as_nanos() as f64;
@@ -402,7 +368,8 @@ impl<E: World, C: Catalog> Writer<E, C> {
         let outcome = self.catalog.commit(&base, &changes).await;
         let (ending, done) = match outcome {
             Outcome::Committed(now) => {
-                let reported = self.catalog.version(&now).map_or(Reported::Nothing, Reported::By);
+                let told = if D::TELLS_OWN_VERSION { Reported::At } else { Reported::By };
+                let reported = self.catalog.version(&now).map_or(Reported::Nothing, told);
                 (Ending::Committed(reported), true)
             }
             Outcome::Conflict(_) => (Ending::Conflict, false),
@@ -414,20 +381,22 @@ impl<E: World, C: Catalog> Writer<E, C> {
     }
 }
 
-/// Whether the run was correct, given all that was written and the final objects.
+/// Whether the run with this seed was correct, given all that was written and the final objects.
 pub(crate) fn judged<D: Design>(
     writes: &[Write],
     objects: BTreeMap<Key, Payload>,
     history: &History,
-    tables: u32,
+    writers: &Writers,
+    seed: u64,
 ) -> Result<(), String> {
-    let versions = standings(&D::versions(shared_state::<D>(0), writes)?, tables)?;
+    let made = D::versions(shared_state::<D>(0), writes)?;
+    let versions = standings(&made, writers.tables)?;
     let chain = subject::chain(&versions);
     let mut history = history.clone();
     let placed = history.place(&chain).and_then(|()| glidepath_history::check(&history, &chain));
     placed.map_err(|violation| violation.to_string())?;
-    tidy::<D>(&objects, false)?;
-    found_again::<D>(objects, tables, versions.last())
+    right::<D>(&objects, &made, writers.vacuum_every.is_some(), seed)?;
+    found_again::<D>(objects, writers.tables, versions.last())
 }
 
 /// Whether a new reader, after the end of the run, finds the last version.
@@ -436,8 +405,7 @@ fn found_again<D: Design>(
     tables: u32,
     last: Option<&(Version, Standing)>,
 ) -> Result<(), String> {
-    let world = Frozen::of(objects);
-    let catalog = D::open(world.clone(), world, shared::<D>(0));
+    let catalog = Process::afterwards(objects).open::<D>(shared::<D>(0));
     let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
     let found = at_once(catalog.load()).map_err(lost)?;
     let ids: Vec<TableId> = (0..tables).map(TableId).collect();
@@ -460,6 +428,8 @@ mod tests {
 
     use super::*;
     use crate::library::scenario;
+    use crate::remains::cleaned;
+    use crate::tidy::tidy;
 
     /// The checker reports the remains of a scenario without vacuum, and this object; a vacuum removes them.
     fn leaves_and_cleans<D: Design>(name: &str, junk: &str) {
@@ -468,7 +438,8 @@ mod tests {
         let fresh = created::<D>(kind, scenario.writers.tables).unwrap();
         for seed in 1..20 {
             let mut simulation = world(&scenario, &fresh, seed);
-            simulation.run(processes::<D>(&scenario, &Rc::new(RefCell::new(History::new()))));
+            let history = Rc::new(RefCell::new(History::new()));
+            simulation.run(processes::<D>(&scenario, &history, |sim, _| Process::new(sim)));
             let mut objects = simulation.objects(STORE);
             objects.insert(Key::new(junk), bytes::Bytes::from_static(b"left over").into());
             assert!(tidy::<D>(&objects, true).is_err(), "seed {seed}");

@@ -45,9 +45,11 @@ use glidepath_protocols::upkeep::Keep;
 use glidepath_service::{Identifier, Namespace, Warehouse};
 use glidepath_sim::{EffectPoint, Faults, Mode, Profile, Setup, SimEnv, Simulation, StoreModel};
 
+use crate::process::Process;
 use crate::run::{Ran, calm};
 use crate::scenario::Scenario;
 use crate::subject::{CatalogKind, Clients, PREFIX, STORE};
+use crate::trace;
 use book::Book;
 use client::Client;
 use doubting::Hidden;
@@ -104,7 +106,8 @@ pub(crate) fn begun(kind: CatalogKind, clients: Clients, tables: u32) -> Result<
 }
 
 async fn begin(env: &SimEnv, kind: CatalogKind, clients: Clients, tables: u32) -> Result<(), String> {
-    let catalog = kind.protocol.open(env.clone(), env.store(STORE), PREFIX);
+    let process = Process::new(env.clone());
+    let catalog = kind.protocol.open(process.clone(), process.store().clone(), PREFIX);
     match catalog.create_here(kind.creation(Vec::new())).await {
         Outcome::Committed(_) => {}
         other => return Err(format!("{other:?}")),
@@ -195,7 +198,7 @@ pub(crate) fn run(
         Ok(rebased) => *checked.situations.entry("commits to two tables, rebased").or_default() += rebased,
         Err(violation) => checked.violation = Some(violation),
     }
-    Ran { checked, lines: book.lines(), mishaps: simulation.mishaps() }
+    Ran { checked, lines: book.lines(), mishaps: trace::events(&simulation, keep_mishaps) }
 }
 
 /// The store. Processes die by a draw of their own, because a server dies with all of its requests.

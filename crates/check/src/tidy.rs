@@ -6,13 +6,14 @@ use glidepath_env::{Key, Payload};
 use glidepath_history::{Leftovers, references};
 use glidepath_model::{Span, Version};
 use glidepath_protocols::LoadError;
-use glidepath_protocols::afterwards::{Frozen, at_once};
-use glidepath_protocols::append_log::{self, AppendLog, Log};
-use glidepath_protocols::manifest_chain::{Chain, ManifestChain, Snapshot};
+use glidepath_protocols::afterwards::at_once;
+use glidepath_protocols::append_log::{self, Log};
+use glidepath_protocols::manifest_chain::{Chain, Snapshot};
 use glidepath_protocols::registry::Design;
 use glidepath_protocols::tickets::{self, PerName};
 use glidepath_protocols::upkeep::Keep;
 
+use crate::process::Process;
 use crate::subject::shared;
 
 /// Whether every object that is referred to exists; and after a vacuum long after the run, no other.
@@ -26,8 +27,7 @@ pub(crate) fn tidy<D: Design>(objects: &BTreeMap<Key, Payload>, cleaned: bool) -
 }
 
 fn chain(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
-    let world = Frozen::of(objects.clone());
-    let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
+    let catalog = Process::afterwards(objects.clone()).open::<Chain>(shared::<Chain>(0));
     let broken = |error: LoadError| error.to_string();
     let versions = at_once(catalog.every_version()).map_err(broken)?;
     let oldest = versions.last().map_or(Version(0), Snapshot::oldest_kept);
@@ -54,8 +54,7 @@ fn log(objects: &BTreeMap<Key, Payload>, cleaned: bool) -> Result<(), String> {
     let newest = segments.map(|(_, number)| number).max().unwrap_or(0);
     let left = objects.iter().filter_map(|(key, payload)| Some((numbered(key)?, payload)));
     // A vacuum keeps a number of versions, in any number of segments.
-    let world = Frozen::of(objects.clone());
-    let catalog = AppendLog::new(world.clone(), world, shared::<Log>(0));
+    let catalog = Process::afterwards(objects.clone()).open::<Log>(shared::<Log>(0));
     let needed = at_once(catalog.first_needed(Keep::LEAST.versions)).map_err(|error| error.to_string())?;
     let left = left.filter(|((kind, number), payload)| match *kind {
         _ if number + 2 >= newest || *number >= needed => false,

@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use glidepath_env::rows::object_in;
+use glidepath_env::{Key, Payload};
 use glidepath_history::{Ending, History, Operation, Reported, What};
 use glidepath_model::{Instant, Version};
-use glidepath_sim::Mishap;
+use glidepath_sim::{Mishap, Simulation};
+
+use crate::subject::STORE;
 
 /// What the processes of a history did.
 pub(crate) fn lines(history: &History) -> Vec<(Instant, String)> {
@@ -18,6 +22,29 @@ pub(crate) fn lines(history: &History) -> Vec<(Instant, String)> {
         }
     }
     lines
+}
+
+/// The faults of a run, and every write that took effect, if requested.
+pub(crate) fn events(simulation: &Simulation, keep: bool) -> Vec<Mishap> {
+    if !keep {
+        return Vec::new();
+    }
+    let mut events = simulation.mishaps();
+    let event = |at: Instant, process: u32, key: &Key, object: &Option<Payload>| {
+        let words = match object {
+            Some(object) => format!("{key} has {} bytes now", object.size().as_bytes()),
+            None => format!("{key} is deleted"),
+        };
+        Mishap { at, process, words }
+    };
+    let writes = simulation.journal(STORE).into_iter();
+    events.extend(writes.map(|write| event(write.at, write.by, &write.key, &write.object)));
+    for write in simulation.cells_written(STORE) {
+        let object = object_in(&write.cell, &write.value);
+        events.extend(object.ok().map(|(key, object)| event(write.at, write.by, &key, &object)));
+    }
+    events.retain(|event| event.process > 0);
+    events
 }
 
 /// All lines, by time.

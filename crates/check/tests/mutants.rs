@@ -84,6 +84,14 @@ fn wrong_decisions_are_caught() {
 }
 
 #[test]
+fn what_is_not_kept_as_it_was_is_caught() {
+    let mistakes = [(Mutant::ChecksumIgnored, "storm"), (Mutant::CheckBlind, "storm")];
+    all_caught(&ALL, &mistakes);
+    all_caught(&["manifest-chain", "manifest-chain-whole", "append-log"], &[(Mutant::NextVersionRead, "storm")]);
+    all_caught(&["append-log"], &[(Mutant::RemovalsUntold, "storm")]);
+}
+
+#[test]
 fn wrong_counts_and_indices_are_caught() {
     let mistakes = [
         (Mutant::CountNeverFalls, "storm"),

@@ -6,27 +6,24 @@
 //! compared with all answers.
 
 mod journal;
-mod world;
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
-use std::pin::Pin;
 use std::rc::Rc;
 
-use glidepath_env::{Env, Guard, Key, ObjectStore, Payload, unit_interval};
+use glidepath_env::{Guard, Key, ObjectStore, Payload, unit_interval};
 use glidepath_files::{Durability, FileStore};
 use glidepath_history::{History, ProcessId};
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::registry::Design;
-use glidepath_protocols::upkeep::Keep;
-use glidepath_sim::{Disk, DiskFaults, Mishap, Mode, Setup, SimEnv, Simulation, Stream};
+use glidepath_sim::{Disk, DiskFaults, Mishap, Mode, Setup, SimEnv, SimFiles, Simulation, Stream};
 
-use crate::run::{Run, Writer, cleaned, counted, judged};
+use crate::process::{Process, Restarted};
+use crate::remains::clean;
+use crate::run::{Life, Run, Writer, counted, judged};
 use crate::scenario::{OnDisk, Writers};
 use crate::subject::{kept, shared};
-use crate::tidy::tidy;
 use journal::Journal;
-use world::{DiskEnv, DiskStore};
 
 /// Where the store is on the disk.
 pub(crate) const FOLDER: &str = "/store";
@@ -95,12 +92,7 @@ pub(crate) fn run<D: Design>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> 
     let history = history.take();
     let mut checked = counted(&history, disk.failures() + u64::from(plan.disk.cuts) + 1);
     let objects = journal.objects();
-    let right =
-        broken.and_then(|()| judged::<D>(&kept(journal.written()), objects.clone(), &history, plan.writers.tables));
-    let right = right.and_then(|()| match plan.writers.vacuum_every {
-        Some(_) => tidy::<D>(&cleaned::<D>(&objects), true),
-        None => Ok(()),
-    });
+    let right = broken.and_then(|()| judged::<D>(&kept(journal.written()), objects, &history, &plan.writers, seed));
     checked.violation = right.err();
     Run { checked, history, mishaps }
 }
@@ -126,9 +118,6 @@ fn seeded(disk: &Disk, seed: u64, objects: &[(Key, Payload)]) {
     disk.restart();
 }
 
-/// What a process does.
-type Life = Pin<Box<dyn Future<Output = ()>>>;
-
 /// The writers, and the process that cleans up.
 fn processes<D: Design>(
     plan: &Plan<'_>,
@@ -144,19 +133,14 @@ fn processes<D: Design>(
             Box::pin(async move {
                 let files = disk.process(sim.clone());
                 let Some(store) = opened(files).await else { return };
-                let env = DiskEnv { sim, began, latest };
-                let catalog = D::open(env.clone(), store, shared::<D>(number));
+                let env = Process::on_disk(sim, Restarted { began, latest }, store);
+                let catalog = env.open::<D>(shared::<D>(number));
                 match writers.vacuum_every {
-                    Some(every) if number == writers.count => {
-                        for _ in 0..20 {
-                            env.sleep_until(env.now() + every).await;
-                            let _ = D::vacuum(&catalog, Keep::LEAST).await;
-                        }
-                    }
+                    Some(every) if number == writers.count => clean::<D>(&env, &catalog, every).await,
                     _ if number == writers.count => {}
                     _ => {
                         let process = ProcessId(phase * NUMBERS + number);
-                        Writer { env, catalog, history, process, writers }.run().await;
+                        Writer::<D> { env, catalog, history, process, writers }.run().await;
                     }
                 }
             })
@@ -167,10 +151,10 @@ fn processes<D: Design>(
 }
 
 /// After this number of failed tries to open the store a process ends.
-async fn opened(files: glidepath_sim::SimFiles) -> Option<DiskStore> {
+async fn opened(files: SimFiles) -> Option<FileStore<SimFiles>> {
     for _ in 0..TRIES {
         if let Ok(store) = FileStore::open(files.clone(), Path::new(FOLDER), Durability::Fsync).await {
-            return Some(DiskStore(Rc::new(store)));
+            return Some(store);
         }
     }
     None

@@ -9,17 +9,17 @@ use glidepath_model::{Entry, Instant, Kind, Name, Version};
 use glidepath_protocols::group::Loads;
 use glidepath_protocols::registry::Design;
 use glidepath_protocols::{Catalog, LoadError};
-use glidepath_sim::SimEnv;
 
 use super::book::{Book, Looked};
 use super::names::{Answer, Names, Query};
+use crate::process::Process;
 
 /// One writer while it chooses a request.
 pub(crate) struct Asker<'a, D: Design> {
-    pub(crate) env: &'a SimEnv,
-    pub(crate) catalog: &'a D::Catalog<SimEnv>,
+    pub(crate) env: &'a Process,
+    pub(crate) catalog: &'a D::Catalog<Process>,
     /// If given, loads are shared with other writers.
-    pub(crate) loads: Option<&'a Loads<D::Catalog<SimEnv>>>,
+    pub(crate) loads: Option<&'a Loads<D::Catalog<Process>>>,
     pub(crate) book: &'a Rc<RefCell<Book<Names>>>,
     pub(crate) writer: u32,
     /// The number of tables of the scenario.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_model::{Entry, Kind, Name, Span, TableId, TableState, Version};
-use glidepath_protocols::afterwards::{Frozen, at_once};
+use glidepath_model::{Entry, Kind, Name, TableId, TableState, Version};
+use glidepath_protocols::afterwards::{Made, at_once};
 use glidepath_protocols::group::{GroupAttempt, Grouped};
 use glidepath_protocols::manifest_chain::Layout;
 use glidepath_protocols::registry::Design;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
-use glidepath_sim::{SimEnv, Simulation};
+use glidepath_sim::Simulation;
 
 use super::asking::answer;
 use super::book::{Step, Versions};
@@ -17,9 +17,8 @@ use super::mix::{FILLED, FILLED_WHOLE, filling};
 use super::names::{Names, Query};
 use super::rules::Rules;
 use super::state::State;
-use super::vacuumed;
-use crate::subject::{CatalogKind, STORE, shared, shared_state, writes};
-use crate::tidy::tidy;
+use crate::process::Process;
+use crate::subject::{CatalogKind, STORE, shared};
 
 pub(crate) type Entries = BTreeMap<Name, Entry>;
 
@@ -34,7 +33,7 @@ pub(crate) fn first_tables(count: u32) -> Vec<(TableId, TableState)> {
 
 /// Creates the catalog that a run begins with.
 pub(crate) async fn begin<D: Design>(
-    catalog: &D::Catalog<SimEnv>,
+    catalog: &D::Catalog<Process>,
     kind: CatalogKind,
     tables: u32,
 ) -> Result<(), String> {
@@ -49,11 +48,11 @@ pub(crate) async fn begin<D: Design>(
 }
 
 /// The versions of the catalog. Those from before the run are not judged.
-pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Names>, String> {
+pub(crate) fn became(simulation: &Simulation, made: &[Made]) -> Result<Versions<Names>, String> {
     let journal = simulation.journal(STORE);
     let (mut first, mut entries, mut steps) = (None, Entries::new(), Vec::new());
     let mut commits = BTreeMap::new();
-    for made in D::versions(shared_state::<D>(0), &writes(simulation))? {
+    for made in made {
         let write = &journal[made.write];
         if let Some(commit) = made.commit
             && commits.insert(commit, made.version).is_some()
@@ -62,32 +61,24 @@ pub(crate) fn became<D: Design>(simulation: &Simulation) -> Result<Versions<Name
         }
         if write.by == 0 {
             first = Some(made.version);
-            for (name, entry) in made.changed {
+            for (name, entry) in &made.changed {
                 match entry {
-                    Some(entry) => drop(entries.insert(name, entry)),
-                    None => drop(entries.remove(&name)),
+                    Some(entry) => drop(entries.insert(name.clone(), entry.clone())),
+                    None => drop(entries.remove(name)),
                 }
             }
         } else {
-            let difference = made.changed.into_iter().collect();
+            let difference = made.changed.clone();
             steps.push(Step { version: made.version, at: write.at, by: write.by, difference });
         }
     }
     Ok(Versions { first: (first.ok_or("there is no first version")?, entries), steps, commits })
 }
 
-/// Judges the final objects and the removed ones. `skew` is the greatest error of the clocks.
-pub(crate) fn aftermath<D: Design>(
-    simulation: &Simulation,
-    versions: &Versions<Names>,
-    last: &Entries,
-    skew: Span,
-) -> Result<(), String> {
-    vacuumed::rightly::<D>(simulation, versions, skew)?;
-    let objects = simulation.objects(STORE);
-    tidy::<D>(&objects, false)?;
-    let world = Frozen::of(objects);
-    at_once(found_again(&D::open(world.clone(), world, shared::<D>(0)), versions.last(), last))
+/// Whether the final objects are the last version, with these entries.
+pub(crate) fn aftermath<D: Design>(simulation: &Simulation, last: (Version, &Entries)) -> Result<(), String> {
+    let catalog = Process::afterwards(simulation.objects(STORE)).open::<D>(shared::<D>(0));
+    at_once(found_again(&catalog, last.0, last.1))
 }
 
 /// Whether a new reader, after the end of the run, finds the last version and, by every kind of query, all its entries.

@@ -31,14 +31,15 @@ use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{CommitId, Instant, Span};
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Loader, Loads, Request, RetryPolicy};
 use glidepath_protocols::registry::{Creation, Design};
-use glidepath_protocols::upkeep::Keep;
 use glidepath_protocols::{Catalog, LoadError, Outcome};
 use glidepath_sim::{SimEnv, Simulation};
 
-use crate::run::{Checked, Ran, calm, cleaned, world};
+use crate::process::Process;
+use crate::remains::{clean, right};
+use crate::run::{Checked, Ran, calm, world};
 use crate::scenario::Scenario;
-use crate::subject::{CatalogKind, STORE, shared};
-use crate::tidy::tidy;
+use crate::subject::{CatalogKind, STORE, shared, shared_state, writes};
+use crate::trace;
 use asking::Asker;
 use became::{aftermath, became, begin, first_tables, terms};
 use book::{Asked, Book, Told};
@@ -68,8 +69,8 @@ type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 /// What the threads of a process share: their knowledge of the catalog, and either commits or loads.
 struct Shares<D: Design> {
     shared_state: Arc<D::SharedState>,
-    group: Option<Group<D::Catalog<SimEnv>>>,
-    loads: Option<Loads<D::Catalog<SimEnv>>>,
+    group: Option<Group<D::Catalog<Process>>>,
+    loads: Option<Loads<D::Catalog<Process>>>,
 }
 
 impl<D: Design> Shares<D> {
@@ -85,8 +86,8 @@ impl<D: Design> Shares<D> {
         Self { shared_state: Arc::clone(&self.shared_state), group: self.group.clone(), loads: self.loads.clone() }
     }
 
-    fn open(&self, env: &SimEnv) -> D::Catalog<SimEnv> {
-        D::open(env.clone(), env.store(STORE), Arc::clone(&self.shared_state))
+    fn open(&self, env: &Process) -> D::Catalog<Process> {
+        env.open::<D>(Arc::clone(&self.shared_state))
     }
 }
 
@@ -95,8 +96,8 @@ pub(crate) fn begun<D: Design>(kind: CatalogKind, tables: u32) -> Result<Vec<(Ke
     let mut simulation = calm([]);
     let result = Rc::new(RefCell::new(Err("never ended".to_owned())));
     let told = Rc::clone(&result);
-    let creator = move |env: SimEnv| async move {
-        let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(0));
+    let creator = move |sim: SimEnv| async move {
+        let catalog = Process::new(sim).open::<D>(shared::<D>(0));
         let begun = begin::<D>(&catalog, kind, tables).await;
         *told.borrow_mut() = begun;
     };
@@ -123,9 +124,9 @@ pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], se
         checked.committed += u64::from(matches!(asked.told, Told::Done(_) | Told::DoneBy(_) | Told::Idle));
         checked.open += u64::from(matches!(asked.told, Told::Unknown | Told::Nothing));
     }
-    checked.violation = judged::<D>(&simulation, &mut book, &groups, scenario).err();
+    checked.violation = judged::<D>(&simulation, &mut book, &groups, scenario, seed).err();
     let lines = if keep_mishaps { lines(&book) } else { Vec::new() };
-    Ran { checked, lines, mishaps: simulation.mishaps() }
+    Ran { checked, lines, mishaps: trace::events(&simulation, keep_mishaps) }
 }
 
 fn judged<D: Design>(
@@ -133,18 +134,19 @@ fn judged<D: Design>(
     book: &mut Book<Names>,
     groups: &BTreeMap<u32, u32>,
     scenario: &Scenario,
+    seed: u64,
 ) -> Result<(), String> {
     if let Some((at, wrong)) = book.misled.first() {
         return Err(format!("at {:.6} s {wrong}, though there was one", at.since(Instant::ZERO).as_secs_f64()));
     }
-    let versions = became::<D>(simulation)?;
+    let made = D::versions(shared_state::<D>(0), &writes(simulation))?;
+    let versions = became(simulation, &made)?;
     versions.name_versions(book)?;
     let last = judge::judge(&versions, book, terms::<D>(), |process| groups.get(&process).copied())?;
-    aftermath::<D>(simulation, &versions, &last, scenario.faults.clock_skew)?;
-    match scenario.writers.vacuum_every {
-        Some(_) => tidy::<D>(&cleaned::<D>(&simulation.objects(STORE)), true),
-        None => Ok(()),
-    }
+    vacuumed::rightly::<D>(simulation, &versions, scenario.faults.clock_skew)?;
+    vacuumed::readable::<D>(simulation, &made, seed)?;
+    right::<D>(&simulation.objects(STORE), &made, scenario.writers.vacuum_every.is_some(), seed)?;
+    aftermath::<D>(simulation, (versions.last(), &last))
 }
 
 fn lines(book: &Book<Names>) -> Vec<(Instant, String)> {
@@ -191,17 +193,18 @@ fn processes<D: Design>(
         }
         let (shares, book, groups) = (process_shares.handles(), Rc::clone(book), Rc::clone(groups));
         let scenario = scenario.clone();
-        processes.push(Box::new(move |env: SimEnv| {
+        processes.push(Box::new(move |sim: SimEnv| {
             Box::pin(async move {
+                let env = Process::new(sim);
                 let mine = if shares.group.is_some() { process } else { writers.count + number };
-                groups.borrow_mut().insert(env.process(), mine);
+                groups.borrow_mut().insert(env.number(), mine);
                 let catalog = shares.open(&env);
                 let Shares { group, loads, .. } = shares;
                 let committer = match group {
                     Some(group) => Committer::grouped(env.clone(), catalog, group),
                     None => Committer::alone(env.clone(), catalog, retry_policy(process)),
                 };
-                let number = env.process() - 1;
+                let number = env.number() - 1;
                 Writer::<D> { env, book, number, mine, scenario, committer, loads }.write().await;
             })
         }));
@@ -212,14 +215,11 @@ fn processes<D: Design>(
     }
     if let Some(every) = writers.vacuum_every {
         let shared_state = shared::<D>(writers.count);
-        processes.push(Box::new(move |env: SimEnv| {
+        processes.push(Box::new(move |sim: SimEnv| {
             Box::pin(async move {
-                let catalog = D::open(env.clone(), env.store(STORE), shared_state);
-                // Until the writers have ended.
-                for _ in 0..20 {
-                    env.sleep_until(env.now() + every).await;
-                    let _ = D::vacuum(&catalog, Keep::LEAST).await;
-                }
+                let env = Process::new(sim);
+                let catalog = env.open::<D>(shared_state);
+                clean::<D>(&env, &catalog, every).await;
             })
         }));
         processes.push(newcomer::<D>(scenario, book));
@@ -232,12 +232,13 @@ fn processes<D: Design>(
 fn newcomer<D: Design>(scenario: &Scenario, book: &Shelf) -> Start {
     let (writers, book) = (scenario.writers, Rc::clone(book));
     let longest = writers.pause.as_nanos() as f64;
-    Box::new(move |env: SimEnv| {
+    Box::new(move |sim: SimEnv| {
         Box::pin(async move {
+            let env = Process::new(sim);
             for _ in 0..VISITS {
                 let pause = unit_interval(env.draw(Purpose::Backoff)) * longest;
                 env.sleep_until(env.now() + Span::from_nanos_f64(pause)).await;
-                let catalog = D::open(env.clone(), env.store(STORE), shared::<D>(writers.count + 1));
+                let catalog = env.open::<D>(shared::<D>(writers.count + 1));
                 let wrong = match catalog.load().await {
                     Err(LoadError::NotFound) => "a newcomer was told that there is no catalog",
                     _ if creates_again::<D>(&catalog, writers.tables).await => "a second catalog was acknowledged",
@@ -250,7 +251,7 @@ fn newcomer<D: Design>(scenario: &Scenario, book: &Shelf) -> Start {
 }
 
 /// Tries to create a catalog where there is one; true if the creation was acknowledged.
-async fn creates_again<D: Design>(catalog: &D::Catalog<SimEnv>, tables: u32) -> bool {
+async fn creates_again<D: Design>(catalog: &D::Catalog<Process>, tables: u32) -> bool {
     let creation = Creation { tables: first_tables(tables), ..Creation::default() };
     matches!(D::create(catalog, creation).await, Outcome::Committed(_))
 }
@@ -276,10 +277,11 @@ fn leader<D: Design>(
     let groups = Rc::clone(groups);
     let term = Span::from_nanos(scenario.writers.pause.as_nanos() * u64::from(scenario.writers.commits) / 4);
     let long = scenario.faults.timeout + scenario.faults.timeout;
-    Box::new(move |env: SimEnv| {
+    Box::new(move |sim: SimEnv| {
         Box::pin(async move {
+            let env = Process::new(sim);
             let Some(group) = &shares.group else { return load_for(&env, shares, term, long).await };
-            groups.borrow_mut().insert(env.process(), process);
+            groups.borrow_mut().insert(env.number(), process);
             let next = || Leader::new(env.clone(), shares.open(&env), group, retry_policy(process)).ok();
             for _ in 0..TERMS {
                 let Some(leader) = next() else { return };
@@ -293,7 +295,7 @@ fn leader<D: Design>(
 }
 
 /// Loads for the threads of a process.
-async fn load_for<D: Design>(env: &SimEnv, shares: Shares<D>, term: Span, long: Span) {
+async fn load_for<D: Design>(env: &Process, shares: Shares<D>, term: Span, long: Span) {
     let next = || Loader::new(shares.open(env), shares.loads.as_ref()?).ok();
     for _ in 0..TERMS {
         let Some(loader) = next() else { return };
@@ -305,15 +307,15 @@ async fn load_for<D: Design>(env: &SimEnv, shares: Shares<D>, term: Span, long: 
 }
 
 struct Writer<D: Design> {
-    env: SimEnv,
+    env: Process,
     book: Shelf,
     /// Counted from 0 in the order of beginning, leaders of groups too.
     number: u32,
     /// Its group.
     mine: u32,
     scenario: Scenario,
-    committer: Committer<SimEnv, D::Catalog<SimEnv>>,
-    loads: Option<Loads<D::Catalog<SimEnv>>>,
+    committer: Committer<Process, D::Catalog<Process>>,
+    loads: Option<Loads<D::Catalog<Process>>>,
 }
 
 impl<D: Design> Writer<D> {

@@ -2,29 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use glidepath_env::Key;
+use glidepath_env::{Key, Payload};
 use glidepath_model::{Instant, Span, Version};
-use glidepath_protocols::LoadError;
-use glidepath_protocols::afterwards::{Frozen, at_once, first_written};
+use glidepath_protocols::afterwards::{Made, at_once, first_written};
 use glidepath_protocols::append_log::{Log, every_place_written};
-use glidepath_protocols::manifest_chain::{Chain, Grace, ManifestChain, Severity, Snapshot};
+use glidepath_protocols::manifest_chain::{Chain, Grace, Snapshot};
 use glidepath_protocols::registry::Design;
-use glidepath_protocols::tickets::PerName;
-use glidepath_protocols::upkeep;
-use glidepath_sim::{Simulation, Written};
+use glidepath_protocols::upkeep::Keep;
+use glidepath_sim::{Simulation, Stream, Written};
 
 use super::book::Versions;
 use super::names::Names;
+use crate::process::Process;
+use crate::promised;
 use crate::subject::{STORE, shared, shared_state, writes};
 use crate::tidy::numbered;
 
 /// The fewest segments that a vacuum keeps, besides the newest.
 const KEPT_SEGMENTS: u64 = 2;
 
+/// The key of the random stream of moments, above those of damages.
+const MOMENTS: u64 = 1 << 37;
+
 /// The least that a vacuum of a manifest chain keeps.
 const GRACE: Grace = Grace::LEAST;
 
-/// Checks that all removed objects were unneeded, and that nothing is damaged.
+/// Checks that all removed objects were unneeded.
 pub(crate) fn rightly<D: Design>(
     simulation: &Simulation,
     versions: &Versions<Names>,
@@ -32,9 +35,7 @@ pub(crate) fn rightly<D: Design>(
 ) -> Result<(), String> {
     match D::NAME {
         Log::NAME => log(simulation),
-        PerName::NAME => sound::<D>(simulation),
         Chain::NAME => {
-            whole(simulation)?;
             let journal = simulation.journal(STORE);
             let removed = journal.iter().any(|write| write.object.is_none());
             if removed { chain(&journal, &every_version(simulation, versions)?, skew) } else { Ok(()) }
@@ -43,35 +44,40 @@ pub(crate) fn rightly<D: Design>(
     }
 }
 
-/// Whether fsck finds no damage at the end. (Which slots were emptied, and when, follows from the writes: the protocol's
-/// versions cannot be read if one was the newest.)
-fn sound<D: Design>(simulation: &Simulation) -> Result<(), String> {
-    let world = Frozen::of(simulation.objects(STORE));
-    let catalog = D::open(world.clone(), world, shared::<D>(0));
-    let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
-    let report = at_once(D::fsck(&catalog, false)).map_err(lost)?;
-    match report.findings.iter().find(|finding| finding.severity <= upkeep::Severity::Unread) {
-        Some(finding) => Err(format!("after the run, fsck found in {}: {}", finding.object, finding.found)),
-        None => Ok(()),
+/// Whether the catalog had all that it promises at a moment when something had just been removed: asked of protocols that
+/// keep old versions. (Versions of the others cannot be read at all if something of the newest one was removed.) The seed
+/// chooses the moment.
+pub(crate) fn readable<D: Design>(simulation: &Simulation, made: &[Made], seed: u64) -> Result<(), String> {
+    if !D::KEEPS_OLD {
+        return Ok(());
     }
-}
-
-/// Whether fsck finds no damage at the end.
-fn whole(simulation: &Simulation) -> Result<(), String> {
-    let world = Frozen::of(simulation.objects(STORE));
-    let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
-    let lost = |error: LoadError| format!("after the run, the catalog could not be read: {error}");
-    let checked = at_once(catalog.fsck()).map_err(lost)?;
-    match checked.findings.iter().find(|finding| finding.severity() <= Severity::Unread) {
-        Some(finding) => Err(format!("after the run, fsck found in {}: {finding}", finding.object)),
-        None => Ok(()),
+    let (journal, mut objects) = (simulation.journal(STORE), BTreeMap::new());
+    let length = |object: &Option<Payload>| object.as_ref().map_or(0, |object| object.bytes.len());
+    let mut shrinks = Vec::new();
+    for (place, write) in journal.iter().enumerate() {
+        let before = objects.insert(&write.key, length(&write.object)).unwrap_or(0);
+        shrinks.extend((length(&write.object) < before).then_some(place));
     }
+    let place = Stream::keyed(seed, 0, MOMENTS).draw() % shrinks.len().max(1) as u64;
+    let Some(moment) = shrinks.get(place as usize).copied() else { return Ok(()) };
+    let mut objects = BTreeMap::new();
+    for write in &journal[..=moment] {
+        match &write.object {
+            Some(object) => drop(objects.insert(write.key.clone(), object.clone())),
+            None => drop(objects.remove(&write.key)),
+        }
+    }
+    let made = &made[..made.partition_point(|made| made.write <= moment)];
+    promised::promised::<D>(&objects, made, promised::Kept::AtLeast(Keep::LEAST.versions)).map_err(|words| {
+        let write = &journal[moment];
+        let at = write.at.since(Instant::ZERO).as_secs_f64();
+        format!("at {at:.6} s, when {} had been vacuumed, {words}", write.key)
+    })
 }
 
 /// All versions of a chain, including removed ones.
 fn every_version(simulation: &Simulation, versions: &Versions<Names>) -> Result<Vec<Kept>, String> {
-    let world = Frozen::of(first_written(&writes(simulation)));
-    let catalog = ManifestChain::new(world.clone(), world, shared::<Chain>(0));
+    let catalog = Process::afterwards(first_written(&writes(simulation))).open::<Chain>(shared::<Chain>(0));
     let mut kept = Vec::new();
     for snapshot in at_once(catalog.every_version()).map_err(|error| error.to_string())? {
         let objects = at_once(catalog.objects(&snapshot)).map_err(|error| error.to_string())?;

@@ -6,7 +6,8 @@ use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
-use glidepath_sim::SimEnv;
+
+use crate::process::Process;
 
 /// The disturbances of one future.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct Whims {
 impl Whims {
     /// Of a caller: one of eight is dropped, one of twelve is not polled for a while. `round_trip` is that of a
     /// request, `long` the longest time without a poll.
-    pub(crate) fn draw(env: &SimEnv, round_trip: Span, long: Span) -> Self {
+    pub(crate) fn draw(env: &Process, round_trip: Span, long: Span) -> Self {
         let draw = || env.draw(Purpose::Transaction);
         let share = |of: Span| Span::from_nanos_f64(unit_interval(draw()) * of.as_nanos() as f64);
         let patience = draw().is_multiple_of(8).then(|| share(round_trip + round_trip + round_trip));
@@ -29,7 +30,7 @@ impl Whims {
     }
 
     /// Of a leader: it ends after at most the first time, and is once not polled for at most the second.
-    pub(crate) fn of_a_leader(env: &SimEnv, term: Span, long: Span) -> Self {
+    pub(crate) fn of_a_leader(env: &Process, term: Span, long: Span) -> Self {
         let draw = || env.draw(Purpose::Transaction);
         let share = |of: Span| Span::from_nanos_f64(unit_interval(draw()) * of.as_nanos() as f64);
         Self { patience: Some(share(term)), pause: Some((1 + (draw() % 40) as u32, share(long))) }
@@ -37,7 +38,7 @@ impl Whims {
 }
 
 /// Runs a future with these disturbances; `None` if it was dropped.
-pub(crate) async fn endured<T>(env: &SimEnv, future: impl Future<Output = T>, whims: Whims) -> Option<T> {
+pub(crate) async fn endured<T>(env: &Process, future: impl Future<Output = T>, whims: Whims) -> Option<T> {
     type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
     let mut future = pin!(future);
     let mut bell: Option<Sleep<'_>> =

@@ -13,7 +13,8 @@ use glidepath_model::{Action, Changes, Entry, Name, Span, TableId, Version};
 use glidepath_protocols::group::{GroupAttempt, Grouped, Verdict};
 use glidepath_protocols::registry::AnyCatalog;
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
-use glidepath_sim::SimEnv;
+
+use crate::process::Process;
 
 use super::judge::is_reserved;
 
@@ -89,8 +90,8 @@ fn hidden_by<'a>(requests: impl Iterator<Item = &'a [Action]>) -> BTreeSet<Strin
 
 /// A catalog of which some commits have an unknown outcome.
 pub(super) struct Doubting {
-    pub(super) env: SimEnv,
-    pub(super) inner: AnyCatalog<SimEnv>,
+    pub(super) env: Process,
+    pub(super) inner: AnyCatalog<Process>,
     /// The share of attempts.
     pub(super) share: f64,
     pub(super) zombies: Zombies,
@@ -143,7 +144,7 @@ impl Doubting {
 }
 
 impl Catalog for Doubting {
-    type Snapshot = <AnyCatalog<SimEnv> as Catalog>::Snapshot;
+    type Snapshot = <AnyCatalog<Process> as Catalog>::Snapshot;
 
     async fn load(&self) -> Result<Self::Snapshot, LoadError> {
         self.inner.load().await

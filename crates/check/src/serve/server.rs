@@ -16,6 +16,7 @@ use glidepath_sim::{Faults, SimEnv, SimStore};
 use super::doubting::{Doubting, Hidden, Zombies};
 use super::wire::{Answer, Ask, Done, Envelope, Net};
 use super::{BASE, NAMESPACES, TABLES, lance};
+use crate::process::Process;
 use crate::subject::{PREFIX, STORE};
 
 /// The least chance of a server to be killed whenever it goes on: some per run.
@@ -58,9 +59,10 @@ pub(super) fn service(
     let knowledge = protocol.shared_state(PREFIX, &Limits { tiny: Some(number), ..Limits::default() });
     let zombies = Zombies::default();
     let open = || {
-        let inner = knowledge.open(env.clone(), env.store(STORE));
+        let process = Process::new(env.clone());
+        let inner = knowledge.open(process.clone(), process.store().clone());
         let (zombies, hidden) = (zombies.clone(), hidden.clone());
-        Doubting { env: env.clone(), inner, share: ways.doubts, zombies, hidden }
+        Doubting { env: process, inner, share: ways.doubts, zombies, hidden }
     };
     let (loads, mut tasks) = (Loads::new(), Vec::<Task>::new());
     if ways.abandons {
