@@ -198,9 +198,9 @@ async fn what_cannot_work_says_so_and_does_not_go_on() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rude = tiny::start(false).await;
     let mut rows = vec![
-        (format!("s3://bucket?endpoint=http://127.0.0.1:{closed}"), "no connection"),
+        (format!("s3://bucket?endpoint=http://127.0.0.1:{closed}"), "no connection to 127.0.0.1:"),
         (format!("gs://bucket?endpoint=http://127.0.0.1:{closed}"), "no connection"),
-        ("s3://bucket?endpoint=http://no-such-host.invalid".to_owned(), "no connection"),
+        ("s3://bucket?endpoint=http://no-such-host.invalid".to_owned(), "no connection to no-such-host.invalid: "),
         (format!("s3://bucket?endpoint=http://127.0.0.1:{rude}"), "ignores If-None-Match"),
     ];
     if let Some(url) = server("GLIDEPATH_S3") {

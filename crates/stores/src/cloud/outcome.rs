@@ -33,6 +33,8 @@ pub(crate) enum Ending {
     NotConnected {
         /// Whether connecting timed out; otherwise the connection was refused at once.
         timed_out: bool,
+        /// The host that was to be reached, and its port if it was named.
+        server: String,
         /// The reason, for people.
         why: String,
     },
@@ -223,7 +225,7 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered(answer) => write!(f, "{answer}"),
-            Self::NotConnected { why, .. } => write!(f, "no connection: {why}"),
+            Self::NotConnected { server, why, .. } => write!(f, "no connection to {server}: {why}"),
             Self::Broken { why } => write!(f, "the connection broke or the time ran out: {why}"),
             // The address at which a cloud's own machines get credentials: the last place that is tried.
             Self::NotTried { why } if why.contains("169.254.169.254") => {

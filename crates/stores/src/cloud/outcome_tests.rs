@@ -53,8 +53,8 @@ fn endings_that_mean_the_same_everywhere() {
         (answered(599, ""), WriteMeaning::Unknown),
         (answered(100, ""), WriteMeaning::Unknown),
         (Ending::Broken { why: why() }, WriteMeaning::Unknown),
-        (Ending::NotConnected { timed_out: false, why: why() }, refused()),
-        (Ending::NotConnected { timed_out: true, why: why() }, refused()),
+        (Ending::NotConnected { timed_out: false, server: why(), why: why() }, refused()),
+        (Ending::NotConnected { timed_out: true, server: why(), why: why() }, refused()),
         (Ending::NotTried { why: why() }, refused()),
     ];
     for provider in PROVIDERS {
@@ -179,8 +179,8 @@ fn reads() {
         (answered(503, "SlowDown"), later),
         (answered(504, ""), later),
         (Ending::Broken { why: why() }, later),
-        (Ending::NotConnected { timed_out: false, why: why() }, later),
-        (Ending::NotConnected { timed_out: true, why: why() }, never),
+        (Ending::NotConnected { timed_out: false, server: why(), why: why() }, later),
+        (Ending::NotConnected { timed_out: true, server: why(), why: why() }, never),
         (Ending::NotTried { why: why() }, never),
     ];
     for (ending, meaning) in rows {

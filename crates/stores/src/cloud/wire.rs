@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use glidepath_model::Span;
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -193,11 +193,12 @@ impl HttpService for Wire {
         self.tally.request(operation, request.body().content_length());
         // If it is dropped before there is an answer, it may have been sent.
         note(Ending::Broken { why: "given up".to_owned() });
+        let server = server_of(request.uri());
         let response = match self.client.execute(request).await {
             Ok(response) => response,
             Err(error) => {
                 self.tally.failure(operation);
-                note(of_error(&error));
+                note(of_error(&error, server));
                 return Err(error);
             }
         };
@@ -221,13 +222,19 @@ impl HttpService for Wire {
     }
 }
 
-fn of_error(error: &HttpError) -> Ending {
+/// The host and port of a request, for people.
+fn server_of(uri: &Uri) -> String {
+    let host = uri.host().unwrap_or_default();
+    uri.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn of_error(error: &HttpError, server: String) -> Ending {
     let why = chain(error);
     if error.kind() != HttpErrorKind::Connect {
         return Ending::Broken { why };
     }
     let network = error.source().and_then(|source| source.downcast_ref::<reqwest::Error>());
-    Ending::NotConnected { timed_out: network.is_some_and(reqwest::Error::is_timeout), why }
+    Ending::NotConnected { timed_out: network.is_some_and(reqwest::Error::is_timeout), server, why }
 }
 
 fn of_answer(status: u16, headers: &HeaderMap, body: &str) -> Answer {
