@@ -332,7 +332,7 @@ pub(crate) fn concerns_one_file(error: &io::Error) -> bool {
 const EIO: i32 = 5;
 
 /// Links that lead to each other.
-const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
+pub(crate) const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 
 fn not_renewed(error: io::Error) -> io::Error {
     let why = format!(

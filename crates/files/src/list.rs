@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use glidepath_env::{Access, Files, Key, ListPage, Listed, Payload, Tag};
 use glidepath_model::ByteSize;
 
-use crate::act::{concerns_one_file, named};
+use crate::act::{ELOOP, concerns_one_file, named};
 use crate::file;
 use crate::folders::Folders;
 use crate::names::{self, Entry, entry};
@@ -58,9 +58,12 @@ impl<F: Files> Folders<F> {
     async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<FolderItem>> {
         let names = match self.files.names(path).await {
             Ok(names) => names,
-            // Emptied and removed since it was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+            // Emptied and removed since it was listed; or somebody else's file or links, which hold no objects.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
+            Err(error) if error.raw_os_error() == Some(ELOOP) => return Ok(Vec::new()),
+            Err(error) => return Err(named(error, path)),
         };
         let mut found = Vec::new();
         for name in names {
@@ -113,6 +116,10 @@ impl Listing<'_> {
 
     /// Whether a key with this beginning may be wanted.
     fn may_want_below(&self, begin: &[u8]) -> bool {
+        // No object is so deep; somebody else's folders, or links that lead to themselves, may be.
+        if begin.len() > names::LONGEST_KEY {
+            return false;
+        }
         let within = begin.starts_with(self.prefix) || self.prefix.starts_with(begin);
         within && self.after.is_none_or(|after| begin > after || after.starts_with(begin))
     }

@@ -293,6 +293,30 @@ async fn what_is_no_file_is_an_error_and_not_an_object() {
     }
 }
 
+/// What other programs put beside objects has the form of a folder's name, and holds none.
+#[tokio::test]
+async fn files_of_others_hide_no_objects() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    for key in ["a/x", "b", "z/y"] {
+        store.put(&Key::new(key), body("x".to_owned()), Guard::Absent).await.unwrap();
+    }
+    let place = |name: &str| directory.path().join("objects").join(name);
+    fs::write(place("core"), "not an object").unwrap();
+    fs::write(place("a/core"), "").unwrap();
+    for (to, name) in [("turn", "turn"), (".", "here"), ("core", "file"), ("nowhere", "gone")] {
+        std::os::unix::fs::symlink(to, place(name)).unwrap();
+    }
+    assert!(std::process::Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());
+    let listed = store.list(&Key::new(""), None, 10_000).await.unwrap().objects;
+    let listed: Vec<&str> = listed.iter().map(|listed| listed.key.as_str()).collect();
+    let own: Vec<&str> = listed.iter().copied().filter(|key| !key.starts_with("here/")).collect();
+    assert_eq!(own, ["a/x", "b", "z/y"]);
+    // A link to a folder is one, as far as keys go.
+    assert!(listed.contains(&"here/here/b") && listed.iter().all(|key| key.len() <= 1024));
+    assert_eq!(store.list(&Key::new("core/"), None, 10).await.unwrap().objects, []);
+}
+
 #[tokio::test]
 async fn bulk_traffic_is_real_and_stays_under_its_prefix() {
     let directory = tempfile::tempdir().unwrap();
