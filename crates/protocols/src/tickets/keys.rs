@@ -69,6 +69,11 @@ impl Keys {
         numbered(self.roster(namespace).as_str(), number)
     }
 
+    /// Everything that records have in common.
+    pub(super) fn txns(&self) -> Key {
+        self.key("txns/")
+    }
+
     pub(super) fn txn(&self, id: TxnId) -> Key {
         self.key(&format!("txns/{:032x}", id.0))
     }

@@ -21,6 +21,7 @@ mod known;
 mod list;
 mod object;
 mod plan;
+mod proofs;
 mod put;
 mod read;
 #[cfg(test)]

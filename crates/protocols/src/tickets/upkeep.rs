@@ -6,7 +6,7 @@ use glidepath_env::{Cause, Env, Guard, Key, Listed, Object, ObjectStore, Payload
 use glidepath_model::{Kind, Name, Version};
 
 use super::keys::{Place, numbered};
-use super::object::{Held, Roster};
+use super::object::{Held, Roster, Slot};
 use super::read::Seen;
 use super::{EMPTIED_BYTES, Tickets};
 use crate::catalog::{Catalog, LoadError};
@@ -14,9 +14,11 @@ use crate::mutant::{self, Mutant};
 use crate::upkeep::{Count, Finding, Removed, Report, Severity, VacuumError};
 
 /// Keys listed at a time.
-const PAGE: usize = 1000;
+pub(super) const PAGE: usize = 1000;
 
 const RESTORE: &str = "restore the object from a backup or an older version that the store kept";
+
+const REPLACED: &str = "nothing: a newer slot has all of it, and a vacuum empties this one";
 
 /// Slots of one register as listed: the number and the size of each.
 type Slots = Vec<(u64, u64)>;
@@ -89,8 +91,8 @@ impl<E: Env> Tickets<E> {
         }
     }
 
-    /// Checks every register: its slots, the record of its intent, its name on the roster, its namespace; and every slot of
-    /// the rosters. Nothing can be wrong that a repair could prove.
+    /// Checks every record; every register: its slots, the records of its intents, its name on the roster, its namespace; and
+    /// every slot of the rosters. Nothing can be wrong that a repair could prove.
     pub(super) async fn checked(&self, _: bool) -> Result<Report, LoadError> {
         let (mut check, mut names) = (Check::default(), BTreeMap::new());
         match self.load().await {
@@ -101,6 +103,8 @@ impl<E: Env> Tickets<E> {
             }
             Err(error) => return Err(error),
         }
+        // Before the slots are listed: those of a transaction stand before its record does.
+        let named = self.check_records(&mut check).await?;
         for (roster, slots) in self.slots_below(&self.shared_state.keys.rosters()).await? {
             let checked = self.check_roster(&roster, &slots, &mut check).await;
             check.goes_on(newest_of(&roster, &slots), checked)?;
@@ -109,6 +113,9 @@ impl<E: Env> Tickets<E> {
             let checked = self.check_slots(&register, &slots, &mut names, &mut check).await;
             check.goes_on(newest_of(&register, &slots), checked)?;
         }
+        let newest = names.iter().map(|(name, seen)| (name.clone(), seen.number())).collect();
+        let checked = self.check_named(&named, &newest, &mut check).await;
+        check.goes_on(self.shared_state.keys.names(), checked)?;
         for (name, seen) in &names {
             check.entries += u64::from(seen.now().is_some());
             if seen.undecided().is_some() {
@@ -186,8 +193,9 @@ impl<E: Env> Tickets<E> {
             }
             Some(Ok(Held::Slot(slot))) => match self.look(&slot.name).await {
                 Ok(seen) => {
-                    names.insert(slot.name, seen);
-                    return self.check_older(register, slots, check).await;
+                    let above = seen.slot.clone();
+                    names.insert(slot.name.clone(), seen);
+                    return self.check_older(register, slots, (slot, above.as_deref()), check).await;
                 }
                 Err(LoadError::Undecodable(cause)) => cause.to_string(),
                 Err(error) => return Err(error),
@@ -207,14 +215,32 @@ impl<E: Env> Tickets<E> {
         Ok(())
     }
 
-    /// Reads the slots that the newest one replaced.
-    async fn check_older(&self, register: &str, slots: &Slots, check: &mut Check) -> Result<(), LoadError> {
+    /// Reads the slots that the newest listed one replaced, and the records of all intents. `above` is the newest of all.
+    async fn check_older(
+        &self,
+        register: &str,
+        slots: &Slots,
+        (newest, above): (Slot, Option<&Slot>),
+        check: &mut Check,
+    ) -> Result<(), LoadError> {
+        self.check_intent(&newest, above, check).await?;
+        let mut above = newest;
         for (number, _) in slots.iter().skip(1).filter(|(_, size)| *size > EMPTIED_BYTES as u64) {
             let key = numbered(register, *number);
             let object = self.object(&key).await?;
-            if let Some(Err(error)) = object.map(|object| Held::decode(&object.payload.bytes)) {
-                let advice = "nothing: a newer slot has all of it, and a vacuum empties this one".to_owned();
-                check.find(Severity::Note, "undecodable", key, (error.to_string(), advice));
+            match object.map(|object| Held::decode(&object.payload.bytes)) {
+                Some(Ok(Held::Slot(slot))) if slot.name == above.name && slot.number == *number => {
+                    self.check_intent(&slot, Some(&above), check).await?;
+                    above = slot;
+                }
+                Some(Ok(Held::Slot(slot))) => {
+                    let found = format!("it is slot {} of {}", slot.number, slot.name);
+                    check.find(Severity::Note, "other-slot", key, (found, REPLACED.to_owned()));
+                }
+                Some(Err(error)) => {
+                    check.find(Severity::Note, "undecodable", key, (error.to_string(), REPLACED.to_owned()));
+                }
+                Some(Ok(Held::Emptied(_))) | None => {}
             }
         }
         Ok(())
@@ -250,7 +276,7 @@ impl<E: Env> Tickets<E> {
 }
 
 #[derive(Default)]
-struct Check {
+pub(super) struct Check {
     findings: Vec<Finding>,
     entries: u64,
     slots: u64,
@@ -266,7 +292,7 @@ fn newest_of(register: &str, slots: &Slots) -> Key {
 
 impl Check {
     /// Makes a finding of what cannot be read, so that the rest is checked too.
-    fn goes_on(&mut self, object: Key, checked: Result<(), LoadError>) -> Result<(), LoadError> {
+    pub(super) fn goes_on(&mut self, object: Key, checked: Result<(), LoadError>) -> Result<(), LoadError> {
         let cause = match checked {
             Err(LoadError::Failed(cause)) => cause,
             Err(LoadError::Undecodable(cause)) => {
@@ -283,6 +309,15 @@ impl Check {
             "try again; if it still fails, restore it from a backup or from older versions that the store kept";
         self.find(Severity::Unread, "unread", object, (cause.to_string(), advice.to_owned()));
         Ok(())
+    }
+
+    pub(super) fn damage(&mut self, trouble: &'static str, object: Key, found: String) {
+        self.find(Severity::Damage, trouble, object, (found, RESTORE.to_owned()));
+    }
+
+    /// Whether something was found below a prefix.
+    pub(super) fn has_in(&self, prefix: &Key) -> bool {
+        self.findings.iter().any(|finding| finding.object.as_str().starts_with(prefix.as_str()))
     }
 
     fn find(&mut self, severity: Severity, trouble: &'static str, object: Key, (found, advice): (String, String)) {

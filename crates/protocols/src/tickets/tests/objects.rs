@@ -100,3 +100,70 @@ fn fsck_goes_on_behind_a_damaged_namespace() {
     found.sort();
     assert_eq!(found, damaged.iter().collect::<Vec<_>>(), "{:?}", report.findings);
 }
+
+/// A catalog with slots on top of intents. Returns the records of the transactions that made them: of a creation and a rename.
+fn renamed(world: &World) -> Vec<Key> {
+    let catalog = begun(world);
+    let first = vec![create("a", Entry::namespace()), create("a/b", Entry::view()), create("a/c", Entry::view())];
+    let rename = Action::Rename { from: name("a/b"), to: name("a/d") };
+    let set =
+        |of: &str| Action::SetProperties { name: name(of), changes: [("k".to_owned(), Some("1".to_owned()))].into() };
+    let before = world.keys("tickets/txns/");
+    for actions in [first, vec![rename]] {
+        assert!(matches!(ask(&catalog, actions).1, Some(Outcome::Committed(_))));
+    }
+    let records = world.keys("tickets/txns/").into_iter().filter(|key| !before.contains(key));
+    let records = records.map(|key| Key::new(&key)).collect();
+    assert!(matches!(ask(&catalog, vec![set("a/d"), set("a/c")]).1, Some(Outcome::Committed(_))));
+    assert_eq!(damages(world), []);
+    records
+}
+
+fn damages(world: &World) -> Vec<(&'static str, Key)> {
+    let report = at_once(PerName::fsck(&process(world), false)).unwrap();
+    report
+        .findings
+        .into_iter()
+        .filter(|finding| finding.severity == crate::upkeep::Severity::Damage)
+        .map(|finding| (finding.trouble, finding.object))
+        .collect()
+}
+
+#[test]
+fn a_register_that_a_committed_transaction_named_is_missed() {
+    for (lost, left) in [("a/c", 0), ("a/b", 1), ("a", 0)] {
+        let world = World::default();
+        renamed(&world);
+        let keys = process(&world).shared_state.keys.clone();
+        let register = keys.register(&name(lost));
+        for key in world.keys(register.as_str()) {
+            if super::super::keys::slot_number(&Key::new(&key)).unwrap() > left {
+                world.remove(&key);
+            }
+        }
+        let found = damages(&world);
+        assert!(found.contains(&("missing", keys.slot(&name(lost), left + 1))), "{lost}: {found:?}");
+    }
+}
+
+#[test]
+fn a_record_that_is_lost_or_changes_places_is_damage() {
+    let records = renamed(&World::default());
+    assert_eq!(records.len(), 2, "{records:?}");
+    for (lost, record) in records.iter().enumerate() {
+        let world = World::default();
+        renamed(&world);
+        world.remove(record.as_str());
+        assert!(damages(&world).contains(&("other-record", record.clone())), "{record} lost: {:?}", damages(&world));
+        let world = World::default();
+        renamed(&world);
+        let other = &records[(lost + 1) % records.len()];
+        world.duplicate(other.as_str(), record.as_str());
+        assert!(damages(&world).contains(&("other-record", record.clone())), "{other} copied to {record}");
+        let world = World::default();
+        renamed(&world);
+        let aborted = Record { committed: false, names: Vec::new() }.encode();
+        world.tamper(record.as_str(), |bytes| *bytes = aborted.to_vec());
+        assert!(damages(&world).contains(&("other-record", record.clone())), "{record} aborted");
+    }
+}

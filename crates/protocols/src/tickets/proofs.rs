@@ -1,0 +1,110 @@
+//! What records and slots prove of each other: a check finds by it what was lost or changed places.
+//!
+//! A transaction that committed has put a slot into the register of each of its names, which its record lists. A slot on top of an
+//! intent was put by one who had read the record of that intent; if it has an intent too, its commit tells what the record said.
+
+use std::collections::BTreeMap;
+
+use glidepath_env::{Cause, Env, Key, ObjectStore};
+use glidepath_model::Name;
+
+use super::Tickets;
+use super::keys::Place;
+use super::object::{Record, Slot};
+use super::upkeep::{Check, PAGE};
+use crate::catalog::LoadError;
+
+/// How many committed transactions named each name.
+pub(super) type Named = BTreeMap<Name, u64>;
+
+impl<E: Env> Tickets<E> {
+    /// Reads all records.
+    pub(super) async fn check_records(&self, check: &mut Check) -> Result<Named, LoadError> {
+        let (mut named, mut after, prefix) = (Named::new(), None::<Key>, self.shared_state.keys.txns());
+        loop {
+            let page = self.store.list(&prefix, after.as_ref(), PAGE).await;
+            let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
+            for listed in &page.objects {
+                if !matches!(self.shared_state.keys.place(&listed.key), Some(Place::Txn(_))) {
+                    continue;
+                }
+                let read = self.record(&listed.key).await;
+                let record = read.map(|record| {
+                    for name in record.into_iter().filter(|record| record.committed).flat_map(|record| record.names) {
+                        *named.entry(name).or_default() += 1;
+                    }
+                });
+                check.goes_on(listed.key.clone(), record)?;
+            }
+            after = page.objects.last().map(|listed| listed.key.clone());
+            if !page.more || after.is_none() {
+                return Ok(named);
+            }
+        }
+    }
+
+    async fn record(&self, key: &Key) -> Result<Option<Record>, LoadError> {
+        let Some(object) = self.object(key).await? else { return Ok(None) };
+        let record = Record::decode(&object.payload.bytes);
+        record.map(Some).map_err(|error| LoadError::Undecodable(Cause::from_error(error)))
+    }
+
+    /// Whether each name that a committed transaction named has as many slots as there were such transactions.
+    pub(super) async fn check_named(
+        &self,
+        named: &Named,
+        newest: &BTreeMap<Name, u64>,
+        check: &mut Check,
+    ) -> Result<(), LoadError> {
+        for (name, count) in named {
+            let last = newest.get(name).copied().unwrap_or(0);
+            if last >= *count || check.has_in(&self.shared_state.keys.register(name)) {
+                continue;
+            }
+            let key = self.shared_state.keys.slot(name, last + 1);
+            // A listing may lag.
+            if self.object(&key).await?.is_none() {
+                let found =
+                    format!("{count} transactions that committed put slots of {name}, and the newest is {last}");
+                check.damage("missing", key, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the record of the intent in a slot names the slot's name, and says what the slot above it says.
+    pub(super) async fn check_intent(
+        &self,
+        slot: &Slot,
+        above: Option<&Slot>,
+        check: &mut Check,
+    ) -> Result<(), LoadError> {
+        let Some(intent) = &slot.intent else { return Ok(()) };
+        let key = self.shared_state.keys.txn(intent.txn);
+        let record = match self.record(&key).await {
+            Ok(record) => record,
+            // Found when the records were read.
+            Err(LoadError::Undecodable(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let (name, number) = (&slot.name, slot.number);
+        let above = above.filter(|above| above.number == number + 1);
+        // A slot without an intent is a commit by itself, and has its own commit.
+        let folded = above.filter(|above| above.intent.is_some()).map(|above| above.commit == intent.txn.commit());
+        let found = match (&record, folded) {
+            (None, _) if above.is_some() => format!("it is missing: slot {} of {name} was put after it", number + 1),
+            (Some(Record { committed: true, names }), _) if !names.contains(name) => {
+                format!(
+                    "it does not name {name}, which has an intent of its transaction in slot {number}: it is another's"
+                )
+            }
+            (Some(Record { committed, .. }), Some(folded)) if *committed != folded => {
+                let [says, said] = [*committed, folded].map(|done| if done { "committed" } else { "aborted" });
+                format!("it says {says}, and said {said} when slot {} of {name} was put", number + 1)
+            }
+            _ => return Ok(()),
+        };
+        check.damage("other-record", key, found);
+        Ok(())
+    }
+}
