@@ -37,6 +37,8 @@ pub enum Mutant {
     AgeIgnored,
     /// Manifest chain: vacuum believes the clocks of the writers and its own, and does not ask the store's.
     StoreClockIgnored,
+    /// Manifest chain: vacuum does not look whether the newest version can be read.
+    NewestUnread,
     /// Manifest chain: vacuum deletes older versions whose pages are still needed.
     NeededDeleted,
     /// Manifest chain: the number of entries never decreases.

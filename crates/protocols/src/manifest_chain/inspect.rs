@@ -66,6 +66,26 @@ impl<E: Env> ManifestChain<E> {
         Ok(found)
     }
 
+    /// Reads every page of a version, and every entry.
+    pub(super) async fn read_whole(&self, at: &Snapshot) -> Result<(), LoadError> {
+        let mut walk = Walk::new(None, at.manifest.root);
+        loop {
+            match walk.step(|_| false) {
+                Step::Done => return Ok(()),
+                Step::Open { now, .. } => {
+                    let now = self.opened(now.map(|(at, _)| at)).await?;
+                    walk.opened(None, now);
+                }
+                Step::Differs { key, now, .. } => {
+                    let is_entry = rows::name_in(&key).is_some_and(|name| rows::by_name(&name) == key);
+                    if let (true, Some(value)) = (is_entry, now) {
+                        entry::decode(&value).map_err(damaged)?;
+                    }
+                }
+            }
+        }
+    }
+
     async fn opened(
         &self,
         at: Option<PageRef>,

@@ -25,7 +25,9 @@ pub(super) async fn vacuum<E: Env>(chain: &ManifestChain<E>, keep: Keep) -> Resu
     let grace = Grace { versions: keep.versions, age: keep.age.unwrap_or(Grace::SHORTEST) };
     let swept = chain.vacuum(grace).await.map_err(|error| match error {
         VacuumError::TooShort(_) => upkeep::VacuumError::Mistake(error.to_string()),
-        VacuumError::Clocks(_) | VacuumError::Undated(_) => upkeep::VacuumError::Unproven(error.to_string()),
+        VacuumError::Clocks(_) | VacuumError::Undated(_) | VacuumError::Damaged(_) => {
+            upkeep::VacuumError::Unproven(error.to_string())
+        }
         VacuumError::Load(load) => upkeep::VacuumError::Load(load),
         error => upkeep::VacuumError::Stopped(Cause::from_error(error)),
     })?;

@@ -4,6 +4,7 @@
 //! the oldest kept one, exactly what that version refers to is needed; what was written for later versions is not
 //! examined. One walk over the inner pages of one version is enough.
 //!
+//! 0. Read the newest version whole: if it is damaged, what is left of older ones may be needed, and nothing is removed.
 //! 1. Find the oldest version to keep: by number, and by the time since its successor was written, which two independent
 //!    pairs of clocks must prove (`ages.rs`).
 //! 2. Commit a version with the same entries that names it. From then on no reader begins to read older versions.
@@ -84,6 +85,11 @@ pub enum VacuumError {
     /// The store does not say when an object was written. Nothing was removed.
     #[error("the store does not say when {0} was written, so nothing proves that anything is old: nothing was removed")]
     Undated(Key),
+    /// The newest version cannot be read whole. Nothing was removed, because what is left of older ones may be needed.
+    #[error(
+        "the newest version cannot be read whole ({0}), so nothing was removed: older versions may be needed to restore it. A check (fsck) says what is damaged"
+    )]
+    Damaged(Cause),
     /// The store failed to list or delete.
     #[error("could not {what}: {cause}")]
     Store {
@@ -105,6 +111,13 @@ impl<E: Env> ManifestChain<E> {
             return Err(VacuumError::TooShort(grace.age));
         }
         let head = self.load().await?;
+        // Step 0.
+        if !mutant::is(Mutant::NewestUnread) {
+            self.read_whole(&head).await.map_err(|error| match error {
+                LoadError::Undecodable(cause) => VacuumError::Damaged(cause),
+                error => VacuumError::Load(error),
+            })?;
+        }
         let oldest = self.oldest_to_keep(&head, grace).await?;
         if oldest > head.oldest_kept() {
             self.commit_oldest(head, oldest).await?;

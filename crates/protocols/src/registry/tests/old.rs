@@ -2,10 +2,18 @@
 
 use super::*;
 use crate::manifest_chain::Grace;
+use crate::mutant::{self, Mutant};
 
 /// A handle with limits so small that a few commits reach them.
 fn open(env: &SimEnv, protocol: Protocol) -> AnyCatalog<SimEnv> {
-    protocol.shared_state("", &Settings { tiny: Some(1), ..Settings::default() }).open(env.clone(), env.store(STORE))
+    open_tiny(env, protocol, 1)
+}
+
+/// With other limits.
+fn open_tiny(env: &SimEnv, protocol: Protocol, number: u32) -> AnyCatalog<SimEnv> {
+    protocol
+        .shared_state("", &Settings { tiny: Some(number), ..Settings::default() })
+        .open(env.clone(), env.store(STORE))
 }
 
 async fn sleep(env: &SimEnv, seconds: u64) {
@@ -82,6 +90,71 @@ fn a_vacuum_keeps_the_versions_that_it_must() {
                     None => assert!(*version < oldest, "{protocol:?}: {version:?} of {removed:?}"),
                 }
             }
+        });
+    }
+}
+
+/// The versions of which all entries can be read.
+async fn readable(catalog: &AnyCatalog<SimEnv>, newest: Version) -> Vec<Version> {
+    let mut readable = Vec::new();
+    for number in 0..=newest.0 {
+        let Ok(Some(at)) = catalog.version_at(Version(number)).await else { continue };
+        if catalog.children(&at, None, None, 1000).await.is_ok() {
+            readable.push(Version(number));
+        }
+    }
+    readable
+}
+
+#[test]
+fn a_vacuum_beside_damage_leaves_what_can_be_read() {
+    vacuum_beside_damage();
+}
+
+#[test]
+#[should_panic(expected = "ManifestChain")]
+fn a_vacuum_that_does_not_look_at_the_newest_version_is_caught() {
+    mutant::with(Mutant::NewestUnread, vacuum_beside_damage);
+}
+
+/// If the newest version cannot be read, a vacuum takes away none of those that can.
+fn vacuum_beside_damage() {
+    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.traits().keeps_old) {
+        alone(move |env| async move {
+            // Its pages are in packs.
+            let open = || open_tiny(&env, protocol, 0);
+            let versions = grown(&env, &open()).await;
+            let newest = versions.last().unwrap().0;
+            let store = env.store(STORE);
+            let everything = store.list(&Key::new(""), None, 1000).await.unwrap().objects;
+            let (mut objects, mut unreadable) = (Vec::new(), 0);
+            for listed in &everything {
+                objects.push((listed.key.clone(), store.get(&listed.key).await.unwrap().payload));
+            }
+            for (key, payload) in &objects {
+                let mut changed = payload.bytes.to_vec();
+                let middle = changed.len() / 2;
+                changed[middle] ^= 1;
+                store.put(key, Payload::from(bytes::Bytes::from(changed)), Guard::None).await.unwrap();
+                let before = readable(&open(), newest).await;
+                if !before.contains(&newest) {
+                    // What was put back below is young.
+                    sleep(&env, 7200).await;
+                    let _ = open().vacuum(Keep { versions: 3, age: Some(Grace::LEAST.age) }).await;
+                    assert_eq!(readable(&open(), newest).await, before, "{protocol:?}: {key}");
+                    unreadable += 1;
+                }
+                let now = store.list(&Key::new(""), None, 1000).await.unwrap().objects;
+                for listed in now {
+                    store.delete(&listed.key).await.unwrap();
+                }
+                for (key, payload) in &objects {
+                    store.put(key, payload.clone(), Guard::None).await.unwrap();
+                }
+            }
+            // The newest segment of a log may have no record yet, and its checkpoint is not needed.
+            let least = if protocol == Protocol::ManifestChain { 2 } else { 0 };
+            assert!(unreadable >= least, "{protocol:?}: {unreadable} of {}", objects.len());
         });
     }
 }
