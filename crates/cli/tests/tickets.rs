@@ -161,7 +161,7 @@ fn damage_is_found_and_made_no_worse() {
     output(run("fsck STORE"));
     let roster = newest("rosters/r");
     // A key that says a slot of the highest number.
-    let far = objects.join("rosters/r/0000000000000001");
+    let far = objects.join("rosters/r/0000000000000001%o");
     std::fs::copy(&roster[0], &far).unwrap();
     refused(run("fsck STORE"), 8);
     std::fs::remove_file(&far).unwrap();

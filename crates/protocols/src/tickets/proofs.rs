@@ -5,17 +5,22 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_env::{Cause, Env, Key, ObjectStore};
+use glidepath_env::{Cause, Env, Key, ObjectStore, together_until};
 use glidepath_model::Name;
 
 use super::Tickets;
 use super::keys::Place;
 use super::object::{Record, Slot};
 use super::upkeep::{Check, PAGE};
+use crate::AT_ONCE;
 use crate::catalog::LoadError;
 
 /// How many committed transactions named each name.
 pub(super) type Named = BTreeMap<Name, u64>;
+
+fn is_record(place: Option<Place>) -> bool {
+    matches!(place, Some(Place::Txn(_)))
+}
 
 impl<E: Env> Tickets<E> {
     /// Reads all records.
@@ -24,17 +29,16 @@ impl<E: Env> Tickets<E> {
         loop {
             let page = self.store.list(&prefix, after.as_ref(), PAGE).await;
             let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
-            for listed in &page.objects {
-                if !matches!(self.shared_state.keys.place(&listed.key), Some(Place::Txn(_))) {
-                    continue;
-                }
-                let read = self.record(&listed.key).await;
-                let record = read.map(|record| {
+            let keys = page.objects.iter().map(|listed| &listed.key);
+            let keys: Vec<&Key> = keys.filter(|key| is_record(self.shared_state.keys.place(key))).collect();
+            let records = together_until(AT_ONCE, &keys, |key| self.record(key), |_| false).await;
+            for (key, read) in keys.into_iter().zip(records) {
+                let counted = read.map(|record| {
                     for name in record.into_iter().filter(|record| record.committed).flat_map(|record| record.names) {
                         *named.entry(name).or_default() += 1;
                     }
                 });
-                check.goes_on(listed.key.clone(), record)?;
+                check.goes_on(key.clone(), counted)?;
             }
             after = page.objects.last().map(|listed| listed.key.clone());
             if !page.more || after.is_none() {
@@ -56,9 +60,10 @@ impl<E: Env> Tickets<E> {
         newest: &BTreeMap<Name, u64>,
         check: &mut Check,
     ) -> Result<(), LoadError> {
+        let found = check.registers();
         for (name, count) in named {
             let last = newest.get(name).copied().unwrap_or(0);
-            if last >= *count || check.has_in(&self.shared_state.keys.register(name)) {
+            if last >= *count || found.contains(self.shared_state.keys.register(name).as_str()) {
                 continue;
             }
             let key = self.shared_state.keys.slot(name, last + 1);

@@ -315,9 +315,10 @@ impl Check {
         self.find(Severity::Damage, trouble, object, (found, RESTORE.to_owned()));
     }
 
-    /// Whether something was found below a prefix.
-    pub(super) fn has_in(&self, prefix: &Key) -> bool {
-        self.findings.iter().any(|finding| finding.object.as_str().starts_with(prefix.as_str()))
+    /// The prefixes of the objects that something was found in.
+    pub(super) fn registers(&self) -> BTreeSet<String> {
+        let objects = self.findings.iter().map(|finding| finding.object.as_str());
+        objects.filter_map(|object| Some(object[..=object.rfind('/')?].to_owned())).collect()
     }
 
     fn find(&mut self, severity: Severity, trouble: &'static str, object: Key, (found, advice): (String, String)) {
