@@ -87,6 +87,7 @@ impl Process {
     }
 
     /// Its store.
+    #[cfg(feature = "serve")]
     pub(crate) fn store(&self) -> &Place {
         &self.store
     }
