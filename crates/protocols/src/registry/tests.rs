@@ -6,6 +6,7 @@ use super::*;
 use crate::conformance::run_all;
 
 mod creators;
+mod formats;
 mod old;
 
 const STORE: StoreId = StoreId(0);
