@@ -65,20 +65,10 @@ pub(crate) fn promised<D: Design>(objects: &Objects, made: &[Made], kept: Kept) 
     })
 }
 
-/// Whether a bit changed in one object gives no wrong answer, and is found by fsck if something cannot be read. The seed
-/// chooses the object and the bit.
+/// Whether one damaged object gives no wrong answer, and is found by fsck if something cannot be read.
 pub(crate) fn damaged<D: Design>(objects: &Objects, made: &[Made], seed: u64) -> Result<(), String> {
-    let full: Vec<&Key> = objects.iter().filter(|(_, payload)| !payload.bytes.is_empty()).map(|(key, _)| key).collect();
-    let mut luck = Stream::keyed(seed, 0, DAMAGE);
-    let mut draw = |below: usize| (luck.draw() % below.max(1) as u64) as usize;
-    let Some(key) = full.get(draw(full.len())).copied() else { return Ok(()) };
     let mut objects = objects.clone();
-    let Some(payload) = objects.get_mut(key) else { return Ok(()) };
-    let (place, bit) = (draw(payload.bytes.len()), draw(8));
-    let mut bytes = payload.bytes.to_vec();
-    bytes[place] ^= 1 << bit;
-    payload.bytes = bytes.into();
-    let how = format!("bit {bit} of byte {place} of {key} changed");
+    let Some(how) = damage(&mut objects, seed) else { return Ok(()) };
     at_once(async {
         let reader = Reader::<D>::of(&objects);
         let found = reader.fsck().await.is_ok_and(|report| report.is_damaged());
@@ -89,6 +79,32 @@ pub(crate) fn damaged<D: Design>(objects: &Objects, made: &[Made], seed: u64) ->
             Err(Wrong::Answer(what)) => Err(format!("with {how}, {what}")),
         }
     })
+}
+
+/// Changes a bit of one object, or replaces it by another one of the same kind, as the seed chooses. Returns what it
+/// did, if it did anything.
+fn damage(objects: &mut Objects, seed: u64) -> Option<String> {
+    let mut luck = Stream::keyed(seed, 0, DAMAGE);
+    let mut draw = |below: usize| (luck.draw() % below.max(1) as u64) as usize;
+    let full: Vec<&Key> = objects.iter().filter(|(_, payload)| !payload.bytes.is_empty()).map(|(key, _)| key).collect();
+    let key = (*full.get(draw(full.len()))?).clone();
+    let kind = |key: &Key| {
+        let (folder, _) = key.as_str().rsplit_once('/')?;
+        Some(folder.split('/').take(2).map(str::to_owned).collect::<Vec<_>>())
+    };
+    let alike: Vec<&Key> = full.into_iter().filter(|other| **other != key && kind(other) == kind(&key)).collect();
+    let (place, bit, other) = (draw(objects[&key].bytes.len()), draw(8), draw(2 * alike.len()));
+    if let Some(other) = alike.get(other).filter(|_| kind(&key).is_some()).map(|other| (*other).clone()) {
+        let how = format!("{key} replaced by {other}");
+        let bytes = objects[&other].bytes.clone();
+        objects.get_mut(&key)?.bytes = bytes;
+        return Some(how);
+    }
+    let payload = objects.get_mut(&key)?;
+    let mut bytes = payload.bytes.to_vec();
+    bytes[place] ^= 1 << bit;
+    payload.bytes = bytes.into();
+    Some(format!("bit {bit} of byte {place} of {key} changed"))
 }
 
 /// What is wrong with an answer.

@@ -89,6 +89,7 @@ fn what_is_not_kept_as_it_was_is_caught() {
     all_caught(&ALL, &mistakes);
     all_caught(&["manifest-chain", "manifest-chain-whole", "append-log"], &[(Mutant::NextVersionRead, "storm")]);
     all_caught(&["append-log"], &[(Mutant::RemovalsUntold, "storm")]);
+    all_caught(&["manifest-chain", "manifest-chain-whole", "tickets"], &[(Mutant::ReplacedTaken, "storm")]);
 }
 
 #[test]

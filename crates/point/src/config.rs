@@ -16,7 +16,7 @@ use crate::server::tables::Sizes;
 
 /// Increased whenever the same configuration and seed give other results than before, so that results of different
 /// models are not mixed.
-pub const MODEL_VERSION: u32 = 16;
+pub const MODEL_VERSION: u32 = 17;
 
 /// Everything that the result of a run depends on, besides the seed and the profile that `provider` names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -22,6 +22,8 @@ pub enum Mutant {
     DecidedBefore,
     /// All protocols: a checksum that does not match its content is no error.
     ChecksumIgnored,
+    /// Manifest chain and tickets: what is whole is taken for what was written there.
+    ReplacedTaken,
     /// All protocols: a check finds nothing.
     CheckBlind,
     /// Append log and manifest chain: who asks for an old version gets the one after it.

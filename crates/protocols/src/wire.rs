@@ -38,6 +38,9 @@ pub enum DecodeError {
     /// Differs from what was written.
     #[error("its checksum does not match its content: it is damaged")]
     Checksum,
+    /// Whole, but not what was written there.
+    #[error("it is whole, but not what was written there: its object was replaced by another one")]
+    Replaced,
     /// The checksum matches but the content is invalid: a defect of the writer.
     #[error("its content breaks the rules of the format ({0})")]
     Content(&'static str),
@@ -95,6 +98,11 @@ pub(crate) fn checked(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     let (content, checksum) = bytes.split_last_chunk::<CHECKSUM>().ok_or(DecodeError::Truncated)?;
     let matches = crc32fast::hash(content) == u32::from_le_bytes(*checksum) || mutant::is(Mutant::ChecksumIgnored);
     if matches { Ok(content) } else { Err(DecodeError::Checksum) }
+}
+
+/// The checksum at the end of these bytes; 0 if they are too short to have one.
+pub(crate) fn checksum_of(bytes: &[u8]) -> u32 {
+    bytes.last_chunk().map_or(0, |checksum| u32::from_le_bytes(*checksum))
 }
 
 /// LEB128 of an unsigned integer.

@@ -113,14 +113,8 @@ fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
         (true, _) if !versioned => "what is not named above can be read".to_owned(),
         (false, _) => format!(
             "the catalog is whole up to version {} (fsck cannot detect the loss of a newer version that no object \
-             names{})",
-            report.newest.0,
-            // Packs do not say whose they are.
-            if report.looked_at.iter().any(|count| count.key == "pages") {
-                ", or a pack replaced by another one"
-            } else {
-                ""
-            }
+             names)",
+            report.newest.0
         ),
         (true, Some(whole)) if whole < report.newest => format!(
             "the newest version that can be read whole is {}: `glidepath catalog list STORE --recursive --version {}` \

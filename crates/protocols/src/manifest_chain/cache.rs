@@ -56,7 +56,7 @@ impl Cache {
         };
         // Without the lock, so that others can use the cache. Two that decode the same page store equal results.
         let Some(bytes) = bytes else { return Ok(None) };
-        let page = Page::decode(&bytes)?;
+        let page = Page::read(&bytes, at)?;
         self.keep(at, &page);
         Ok(Some(page))
     }

@@ -138,10 +138,9 @@ impl<E: Env> ManifestChain<E> {
         let mut object = vec![0; longest_frame(&mut manifest)];
         let root = (!children.is_empty()).then(|| Arc::new(Page::Inner(children)));
         manifest.root = root.as_ref().map(|root| {
-            let offset = object.len() as u32;
+            let offset = object.len();
             root.encode(&mut object);
-            let (home, length) = (Home::Version(manifest.version.0), object.len() as u32 - offset);
-            PageRef { home, leaf: false, offset, length }
+            PageRef::of(Home::Version(manifest.version.0), false, offset, &object[offset..])
         });
         begin_with(&mut object, &manifest.encode());
         let pages: Vec<_> = manifest.root.zip(root).into_iter().collect();
@@ -326,7 +325,8 @@ impl Draft {
 /// Pages contain their offsets, so they begin after the longest possible frame.
 fn longest_frame(manifest: &mut Manifest) -> usize {
     let home = Home::Pack { version: u64::MAX, commit: u64::MAX, number: u32::MAX };
-    let root = manifest.root.replace(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX });
+    let root =
+        manifest.root.replace(PageRef { home, leaf: true, offset: u32::MAX, length: u32::MAX, checksum: Some(0) });
     let length = manifest.encode().len();
     manifest.root = root;
     length
@@ -373,12 +373,8 @@ impl Packer for PageWriter {
     fn add(&mut self, page: Page) -> PageRef {
         let offset = self.filling.len();
         page.encode(&mut self.filling);
-        let at = PageRef {
-            home: self.home(),
-            leaf: matches!(page, Page::Leaf(_)),
-            offset: offset as u32,
-            length: (self.filling.len() - offset) as u32,
-        };
+        let leaf = matches!(page, Page::Leaf(_));
+        let at = PageRef::of(self.home(), leaf, offset, &self.filling[offset..]);
         self.places.push(at);
         if !self.inline && self.filling.len() >= PACK {
             self.end_pack();

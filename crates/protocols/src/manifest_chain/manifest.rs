@@ -9,13 +9,16 @@ use crate::entry;
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_checksum};
 
 const FRAME: Frame =
-    Frame { magic: *b"GPMC", format: 1, known_flags: INDEXED | WHOLE, name: "a version of a manifest chain" };
+    Frame { magic: *b"GPMC", format: 1, known_flags: INDEXED | WHOLE | CHECKED, name: "a version of a manifest chain" };
 
 /// Feature flag: the tree has the indices by type and by base object, and every writer must keep them.
 const INDEXED: u16 = 1;
 
 /// Feature flag: the catalog has the layout [`Layout::Whole`], with blocks of columns for leaves.
 const WHOLE: u16 = 2;
+
+/// Feature flag: references to pages may have the checksum of the page. All that are written now have it.
+const CHECKED: u16 = 4;
 
 /// How a chain stores its entries. Chosen when it is created; cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -77,7 +80,7 @@ impl Manifest {
         content.extend_from_slice(&entry::encode_fields(&self.unknown));
         let indexed = if self.indexed { INDEXED } else { 0 };
         let whole = if self.layout == Layout::Whole { WHOLE } else { 0 };
-        let mut out = FRAME.begin(indexed | whole, HEAD + content.len() + CHECKSUM);
+        let mut out = FRAME.begin(indexed | whole | CHECKED, HEAD + content.len() + CHECKSUM);
         out.extend_from_slice(&content);
         put_checksum(&mut out);
         out
@@ -164,8 +167,15 @@ mod tests {
             any::<u64>().prop_map(Home::Version),
             any::<(u64, u64, u32)>().prop_map(|(version, commit, number)| Home::Pack { version, commit, number }),
         ];
-        let place = |(home, leaf, offset, length)| PageRef { home, leaf, offset, length };
-        let root = prop::option::of((homes, any::<bool>(), any::<u32>(), any::<u32>()).prop_map(place));
+        let numbers = (any::<bool>(), any::<u32>(), any::<u32>(), any::<Option<u32>>());
+        let root = (homes, numbers).prop_map(|(home, (leaf, offset, length, checksum))| PageRef {
+            home,
+            leaf,
+            offset,
+            length,
+            checksum,
+        });
+        let root = prop::option::of(root);
         let unknown = prop::collection::vec((1_u64..99, prop::collection::vec(any::<u8>(), 0..9)), 0..3);
         let features = (any::<bool>(), prop::sample::select(Layout::ALL.to_vec()));
         (any::<[u64; 6]>(), features, root, unknown).prop_map(|(numbers, (indexed, layout), root, unknown)| Manifest {

@@ -42,7 +42,6 @@ mod vacuum;
 mod whole;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -96,12 +95,7 @@ pub struct SharedState {
     sizes: Sizes,
     /// The newest version that this process knows.
     newest: Mutex<Option<Snapshot>>,
-    /// Versions whose objects were seen to be theirs.
-    proven: Mutex<BTreeSet<u64>>,
 }
-
-/// The most versions that a process remembers as proven.
-const PROVEN: usize = 10_000;
 
 impl SharedState {
     /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept in memory.
@@ -110,16 +104,7 @@ impl SharedState {
         let (keys, cache) = (Keys::below(prefix), Cache::new(cached_bytes / 2));
         let (inline_max, most_entry_bytes) = (commit::INLINE_MAX, entry::MOST_BYTES);
         let (pages, sizes) = (PageSize::default(), Sizes::default());
-        Self {
-            keys,
-            cache,
-            inline_max,
-            most_entry_bytes,
-            pages,
-            sizes,
-            newest: Mutex::new(None),
-            proven: Mutex::default(),
-        }
+        Self { keys, cache, inline_max, most_entry_bytes, pages, sizes, newest: Mutex::new(None) }
     }
 
     /// Limits new pages of a [`Layout::Paged`] catalog to this many bytes (at most 4096): makes a deep tree with few
@@ -134,19 +119,6 @@ impl SharedState {
     #[must_use]
     pub fn inline_up_to(self, bytes: usize) -> Self {
         Self { inline_max: bytes.min(commit::MOST_INLINE), ..self }
-    }
-
-    fn is_proven(&self, version: Version) -> bool {
-        self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&version.0)
-    }
-
-    /// The object of this version was seen to be its own. It is never replaced.
-    fn proven(&self, version: Version) {
-        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
-        if proven.len() >= PROVEN {
-            proven.clear();
-        }
-        proven.insert(version.0);
     }
 
     /// Limits entries to this many bytes.
@@ -265,7 +237,6 @@ impl<E: Env> ManifestChain<E> {
                     let words = format!("the object of {version} says that it is {}", manifest.version);
                     return Err(LoadError::Undecodable(Cause::words(words)));
                 }
-                self.shared_state.proven(version);
                 self.shared_state.cache.keep_object(version, object.payload.bytes);
                 Ok(Some(Snapshot { manifest: Arc::new(manifest), seen }))
             }

@@ -6,7 +6,8 @@ use arrow_schema::ArrowError;
 use bytes::Bytes;
 
 use super::block;
-use crate::wire::{CHECKSUM, DecodeError, Reader, checked, put_bytes, put_checksum, put_varint, shared};
+use crate::mutant::{self, Mutant};
+use crate::wire::{CHECKSUM, DecodeError, Reader, checked, checksum_of, put_bytes, put_checksum, put_varint, shared};
 
 /// The object that a page is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +36,9 @@ pub(crate) struct PageRef {
     pub offset: u32,
     /// Its length in bytes, including the checksum.
     pub length: u32,
+    /// Its checksum: what else is found at the location was not written there. `None` if the reference was written
+    /// before references had one.
+    pub checksum: Option<u32>,
 }
 
 /// A key of the tree.
@@ -57,12 +61,13 @@ const BLOCK: u8 = 2;
 const POINTING_BLOCK: u8 = 3;
 const IN_PACK: u8 = 1;
 const IS_LEAF: u8 = 2;
+const HAS_CHECKSUM: u8 = 4;
 
 /// Bytes of a page besides its items: kind, count, checksum.
 pub(crate) const PAGE_OVERHEAD: usize = 1 + 3 + CHECKSUM;
 
 /// Bytes of a reference, at most.
-pub(crate) const REFERENCE: usize = 1 + 9 + 8 + 3 + 4 + 3;
+pub(crate) const REFERENCE: usize = 1 + 9 + 8 + 3 + 4 + 3 + CHECKSUM;
 
 impl Page {
     /// Appends the page.
@@ -95,6 +100,18 @@ impl Page {
         match self {
             Self::Leaf(items) => items.iter().map(|(key, value)| key.len() + value.len()).sum(),
             Self::Inner(children) => children.iter().map(|(key, _)| key.len() + REFERENCE).sum(),
+        }
+    }
+
+    /// Decodes the page at a location.
+    pub(crate) fn read(bytes: &Bytes, at: PageRef) -> Result<Arc<Self>, DecodeError> {
+        let page = Self::decode(bytes)?;
+        at.check(bytes)?;
+        match at.leaf == matches!(*page, Self::Leaf(_)) {
+            true => Ok(page),
+            false => Err(DecodeError::Content(
+                "a leaf where an inner page should be, or an inner page where a leaf should be",
+            )),
         }
     }
 
@@ -150,9 +167,11 @@ pub(crate) fn encode_block(items: &[(Key, Bytes)]) -> Result<Bytes, ArrowError> 
     Ok(page.into())
 }
 
-/// Checks that these are the bytes of a block, as they were written.
-pub(crate) fn check_block(bytes: &[u8]) -> Result<(), DecodeError> {
-    match checked(bytes)?.first() {
+/// Checks that these are the bytes of the block at a location, as they were written.
+pub(crate) fn check_block(bytes: &[u8], at: PageRef) -> Result<(), DecodeError> {
+    let content = checked(bytes)?;
+    at.check(bytes)?;
+    match content.first() {
         Some(&(BLOCK | POINTING_BLOCK)) => Ok(()),
         _ => Err(DecodeError::Content("another kind of page where a block should be")),
     }
@@ -164,15 +183,26 @@ fn rising<T>(items: &[(Key, T)]) -> Result<(), DecodeError> {
 }
 
 impl PageRef {
+    /// The location of a page with these bytes.
+    pub(crate) fn of(home: Home, leaf: bool, offset: usize, page: &[u8]) -> Self {
+        Self { home, leaf, offset: offset as u32, length: page.len() as u32, checksum: Some(checksum_of(page)) }
+    }
+
+    /// Whether these are the bytes that were written there, as their checksum has it.
+    fn check(&self, page: &[u8]) -> Result<(), DecodeError> {
+        let differs = self.checksum.is_some_and(|checksum| checksum != checksum_of(page));
+        if differs && !mutant::is(Mutant::ReplacedTaken) { Err(DecodeError::Replaced) } else { Ok(()) }
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let leaf = if self.leaf { IS_LEAF } else { 0 };
+        let kind = if self.leaf { IS_LEAF } else { 0 } | if self.checksum.is_some() { HAS_CHECKSUM } else { 0 };
         match self.home {
             Home::Version(version) => {
-                out.push(leaf);
+                out.push(kind);
                 put_varint(out, version);
             }
             Home::Pack { version, commit, number } => {
-                out.push(leaf | IN_PACK);
+                out.push(kind | IN_PACK);
                 put_varint(out, version);
                 out.extend_from_slice(&commit.to_le_bytes());
                 put_varint(out, u64::from(number));
@@ -180,11 +210,14 @@ impl PageRef {
         }
         put_varint(out, u64::from(self.offset));
         put_varint(out, u64::from(self.length));
+        if let Some(checksum) = self.checksum {
+            out.extend_from_slice(&checksum.to_le_bytes());
+        }
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let kind = reader.array::<1>()?[0];
-        if kind & !(IN_PACK | IS_LEAF) != 0 {
+        if kind & !(IN_PACK | IS_LEAF | HAS_CHECKSUM) != 0 {
             return Err(DecodeError::Content("an unknown kind of home in a page reference"));
         }
         let version = reader.varint()?;
@@ -193,6 +226,9 @@ impl PageRef {
         } else {
             Home::Pack { version, commit: reader.u64()?, number: reader.small()? }
         };
-        Ok(Self { home, leaf: kind & IS_LEAF != 0, offset: reader.small()?, length: reader.small()? })
+        let (offset, length) = (reader.small()?, reader.small()?);
+        let has_checksum = kind & HAS_CHECKSUM != 0;
+        let checksum = if has_checksum { Some(u32::from_le_bytes(reader.array()?)) } else { None };
+        Ok(Self { home, leaf: kind & IS_LEAF != 0, offset, length, checksum })
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError, together_until};
-use glidepath_model::{Entry, Kind, Name, Version};
+use glidepath_model::{Entry, Kind, Name};
 
 use super::cache::AtHand;
-use super::manifest::Manifest;
-use super::page::{Home, Page, PageRef};
+use super::page::{Page, PageRef};
 use super::rows::{self, Between};
 use super::tree::{self, Missing};
 use super::{ManifestChain, Snapshot};
@@ -16,9 +15,6 @@ use crate::AT_ONCE;
 use crate::catalog::LoadError;
 use crate::entry;
 use crate::wire::DecodeError;
-
-/// A page that ends before this many bytes is read together with the beginning of its object.
-const NEAR: u64 = 16 << 10;
 
 /// Why a page cannot be used.
 pub(super) enum PageError {
@@ -143,33 +139,12 @@ impl<E: Env> ManifestChain<E> {
         })
     }
 
-    /// A page from the store. A page does not say to which object it belongs, but the object of a version does; the
-    /// first read of a page of it includes that.
+    /// A page from the store.
     pub(super) async fn read_page(&self, at: PageRef) -> Result<Arc<Page>, PageError> {
         let key = self.shared_state.keys.home(at.home);
         let (from, to) = (u64::from(at.offset), u64::from(at.offset) + u64::from(at.length));
-        let unproven = match at.home {
-            Home::Version(version) => Some(Version(version)).filter(|version| !self.shared_state.is_proven(*version)),
-            Home::Pack { .. } => None,
-        };
-        let begin = if unproven.is_some() && to <= NEAR { 0 } else { from };
-        let bytes = self.read_range(&key, begin..to).await?;
-        if let Some(version) = unproven {
-            let head = if begin == 0 { bytes.clone() } else { self.read_range(&key, 0..from.min(NEAR)).await? };
-            // If it cannot be decoded, the checksum of the page still shows that the page is whole.
-            if Manifest::decode(&head).is_ok_and(|manifest| manifest.version != version) {
-                return Err(PageError::Damaged(DecodeError::Content("its object is that of another version")));
-            }
-            self.shared_state.proven(version);
-        }
-        let page = bytes.get((from - begin) as usize..).map(|page| bytes.slice_ref(page));
-        let page = Page::decode(&page.unwrap_or_default()).map_err(PageError::Damaged)?;
-        match at.leaf == matches!(*page, Page::Leaf(_)) {
-            true => Ok(page),
-            false => Err(PageError::Damaged(DecodeError::Content(
-                "a leaf where an inner page should be, or an inner page where a leaf should be",
-            ))),
-        }
+        let bytes = self.read_range(&key, from..to).await?;
+        Page::read(&bytes, at).map_err(PageError::Damaged)
     }
 
     async fn read_range(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Bytes, PageError> {

@@ -131,7 +131,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
             let touched = gone.may_be_in(least, next.map(|next| &next[..]));
             let page = self.chain.shared_state.cache.get(*at).ok().flatten();
             let block = Block { least: least.clone(), bytes: whole.slice(from..to), page };
-            self.block(block, touched.then_some(gone), edits).await?;
+            self.block((*at, block), touched.then_some(gone), edits).await?;
             // A block is at most some milliseconds of processor time; other tasks of the thread wait no longer than that.
             self.chain.env.step_aside().await;
         }
@@ -163,16 +163,16 @@ impl<'a, E: Env> Rewrite<'a, E> {
     /// Step 2. `gone` is given if some of its rows may be in the block.
     async fn block(
         &mut self,
-        block: Block,
+        (at, block): (PageRef, Block),
         gone: Option<&DroppedRows<'_>>,
         edits: &[Edit],
     ) -> Result<(), RewriteError> {
         let broken = |error| RewriteError::Read(damaged(error));
         let untouched = edits.is_empty() && self.pending.is_empty();
         if untouched && gone.is_none() {
-            return self.copy(block).await;
+            return self.copy(at, block).await;
         }
-        let page = block.page.clone().map_or_else(|| Page::decode(&block.bytes), Ok).map_err(broken)?;
+        let page = block.page.clone().map_or_else(|| Page::read(&block.bytes, at), Ok).map_err(broken)?;
         let Page::Leaf(items) = &*page else {
             return Err(broken(crate::wire::DecodeError::Content("an inner page where a block should be")));
         };
@@ -181,7 +181,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
             Some(gone) => {
                 let kept: Vec<Item> = items.iter().filter(|(key, _)| !gone.has(key)).cloned().collect();
                 if untouched && kept.len() == items.len() {
-                    return self.copy(block).await;
+                    return self.copy(at, block).await;
                 }
                 self.dropped += entries(items) - entries(&kept);
                 Cow::Owned(kept)
@@ -190,8 +190,8 @@ impl<'a, E: Env> Rewrite<'a, E> {
         self.take(if edits.is_empty() { items.into_owned() } else { edited(&items, edits) }).await
     }
 
-    async fn copy(&mut self, block: Block) -> Result<(), RewriteError> {
-        check_block(&block.bytes).map_err(|error| RewriteError::Read(damaged(error)))?;
+    async fn copy(&mut self, at: PageRef, block: Block) -> Result<(), RewriteError> {
+        check_block(&block.bytes, at).map_err(|error| RewriteError::Read(damaged(error)))?;
         self.push(block).await
     }
 
@@ -235,8 +235,7 @@ impl<'a, E: Env> Rewrite<'a, E> {
         if self.filling.len() + bytes.len() > self.sizes().part_bytes {
             self.put_part().await?;
         }
-        let (offset, length) = (self.filling.len() as u32, bytes.len() as u32);
-        let at = PageRef { home: self.home(), leaf: true, offset, length };
+        let at = PageRef::of(self.home(), true, self.filling.len(), &bytes);
         self.filling.extend_from_slice(&bytes);
         self.children.push((least, at));
         if let Some(page) = page {

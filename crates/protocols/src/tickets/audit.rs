@@ -95,7 +95,7 @@ impl Audit {
     }
 
     fn record(&mut self, txn: TxnId, bytes: &[u8], write: usize) -> Result<(), String> {
-        let record = Record::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+        let record = Record::decode(bytes, txn).map_err(|error| format!("cannot be read: {error}"))?;
         let before = self.fates.insert(txn, record.committed);
         if before.is_some_and(|before| before != record.committed) {
             return Err("was decided twice".to_owned());

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use glidepath_model::{CommitId, Entry, Name};
 
 use crate::entry;
+use crate::mutant::{self, Mutant};
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint};
 
 /// The number of puts whose ids a slot has.
@@ -14,9 +15,12 @@ pub const EMPTIED_BYTES: usize = HEAD + 8 + CHECKSUM;
 
 const SLOT: Frame = Frame { magic: *b"GPTS", format: 1, known_flags: 0, name: "a slot of a name" };
 const EMPTIED: Frame = Frame { magic: *b"GPTE", format: 1, known_flags: 0, name: "an emptied slot" };
-const RECORD: Frame = Frame { magic: *b"GPTR", format: 1, known_flags: 0, name: "a record of a transaction" };
+const RECORD: Frame = Frame { magic: *b"GPTR", format: 1, known_flags: NAMED, name: "a record of a transaction" };
 const ROSTER: Frame = Frame { magic: *b"GPTN", format: 1, known_flags: 0, name: "a slot of a roster" };
 const FORMAT: Frame = Frame { magic: *b"GPTF", format: 1, known_flags: 0, name: "the format of a catalog of tickets" };
+
+/// Feature flag of a record: it begins with the id of its transaction. All that are written now do.
+const NAMED: u16 = 1;
 
 /// The id of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,15 +149,21 @@ impl Held {
 }
 
 impl Record {
-    pub(super) fn encode(&self) -> Bytes {
-        let mut out = vec![u8::from(self.committed)];
+    /// As the record of this transaction.
+    pub(super) fn encode(&self, txn: TxnId) -> Bytes {
+        let mut out = txn.0.to_le_bytes().to_vec();
+        out.push(u8::from(self.committed));
         put_names(&mut out, &self.names);
-        framed(&RECORD, &out)
+        framed_with(&RECORD, NAMED, &out)
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (_, content) = RECORD.open(bytes)?;
+    /// The record of this transaction.
+    pub(super) fn decode(bytes: &[u8], txn: TxnId) -> Result<Self, DecodeError> {
+        let (flags, content) = RECORD.open(bytes)?;
         let mut content = Reader(content);
+        if flags & NAMED != 0 && u128::from_le_bytes(content.array()?) != txn.0 && !mutant::is(Mutant::ReplacedTaken) {
+            return Err(DecodeError::Replaced);
+        }
         let committed = match content.array::<1>()? {
             [0] => false,
             [1] => true,
@@ -198,7 +208,11 @@ pub(super) fn decode_format(bytes: &[u8]) -> Result<u64, DecodeError> {
 }
 
 fn framed(frame: &Frame, content: &[u8]) -> Bytes {
-    let mut out = frame.begin(0, HEAD + content.len() + CHECKSUM);
+    framed_with(frame, 0, content)
+}
+
+fn framed_with(frame: &Frame, flags: u16, content: &[u8]) -> Bytes {
+    let mut out = frame.begin(flags, HEAD + content.len() + CHECKSUM);
     out.extend_from_slice(content);
     put_checksum(&mut out);
     out.into()

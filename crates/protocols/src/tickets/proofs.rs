@@ -10,17 +10,13 @@ use glidepath_model::Name;
 
 use super::Tickets;
 use super::keys::Place;
-use super::object::{Record, Slot};
+use super::object::{Record, Slot, TxnId};
 use super::upkeep::{Check, PAGE};
 use crate::AT_ONCE;
 use crate::catalog::LoadError;
 
 /// How many committed transactions named each name.
 pub(super) type Named = BTreeMap<Name, u64>;
-
-fn is_record(place: Option<Place>) -> bool {
-    matches!(place, Some(Place::Txn(_)))
-}
 
 impl<E: Env> Tickets<E> {
     /// Reads all records.
@@ -29,16 +25,19 @@ impl<E: Env> Tickets<E> {
         loop {
             let page = self.store.list(&prefix, after.as_ref(), PAGE).await;
             let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
-            let keys = page.objects.iter().map(|listed| &listed.key);
-            let keys: Vec<&Key> = keys.filter(|key| is_record(self.shared_state.keys.place(key))).collect();
-            let records = together_until(AT_ONCE, &keys, |key| self.record(key), |_| false).await;
-            for (key, read) in keys.into_iter().zip(records) {
+            let txn = |key: &Key| match self.shared_state.keys.place(key) {
+                Some(Place::Txn(txn)) => Some(txn),
+                _ => None,
+            };
+            let txns: Vec<TxnId> = page.objects.iter().filter_map(|listed| txn(&listed.key)).collect();
+            let records = together_until(AT_ONCE, &txns, |txn| self.record(*txn), |_| false).await;
+            for (txn, read) in txns.into_iter().zip(records) {
                 let counted = read.map(|record| {
                     for name in record.into_iter().filter(|record| record.committed).flat_map(|record| record.names) {
                         *named.entry(name).or_default() += 1;
                     }
                 });
-                check.goes_on(key.clone(), counted)?;
+                check.goes_on(self.shared_state.keys.txn(txn), counted)?;
             }
             after = page.objects.last().map(|listed| listed.key.clone());
             if !page.more || after.is_none() {
@@ -47,9 +46,9 @@ impl<E: Env> Tickets<E> {
         }
     }
 
-    async fn record(&self, key: &Key) -> Result<Option<Record>, LoadError> {
-        let Some(object) = self.object(key).await? else { return Ok(None) };
-        let record = Record::decode(&object.payload.bytes);
+    async fn record(&self, txn: TxnId) -> Result<Option<Record>, LoadError> {
+        let Some(object) = self.object(&self.shared_state.keys.txn(txn)).await? else { return Ok(None) };
+        let record = Record::decode(&object.payload.bytes, txn);
         record.map(Some).map_err(|error| LoadError::Undecodable(Cause::from_error(error)))
     }
 
@@ -85,8 +84,7 @@ impl<E: Env> Tickets<E> {
         check: &mut Check,
     ) -> Result<(), LoadError> {
         let Some(intent) = &slot.intent else { return Ok(()) };
-        let key = self.shared_state.keys.txn(intent.txn);
-        let record = match self.record(&key).await {
+        let record = match self.record(intent.txn).await {
             Ok(record) => record,
             // Found when the records were read.
             Err(LoadError::Undecodable(_)) => return Ok(()),
@@ -109,7 +107,7 @@ impl<E: Env> Tickets<E> {
             }
             _ => return Ok(()),
         };
-        check.damage("other-record", key, found);
+        check.damage("other-record", self.shared_state.keys.txn(intent.txn), found);
         Ok(())
     }
 }

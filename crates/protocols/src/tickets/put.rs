@@ -67,7 +67,7 @@ impl<E: Env> Tickets<E> {
         let keys = &self.shared_state.keys;
         let (key, bytes) = match sent {
             Sent::Slot(slot) => (keys.slot(&slot.name, slot.number), slot.encode()),
-            Sent::Record(txn, record) => (keys.txn(txn), record.encode()),
+            Sent::Record(txn, record) => (keys.txn(txn), record.encode(txn)),
         };
         let unguarded = matches!(sent, Sent::Record(..)) && mutant::is(Mutant::RecordOverwritten);
         let guard = if unguarded { Guard::None } else { Guard::Absent };

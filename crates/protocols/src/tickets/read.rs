@@ -201,7 +201,7 @@ impl<E: Env> Tickets<E> {
         }
         let key = self.shared_state.keys.txn(txn);
         let Some(object) = self.object(&key).await? else { return Ok(Fate::Undecided) };
-        let record = Record::decode(&object.payload.bytes).map_err(|error| undecodable(&key, error))?;
+        let record = Record::decode(&object.payload.bytes, txn).map_err(|error| undecodable(&key, error))?;
         let fate = if record.committed { Fate::Committed } else { Fate::Aborted };
         self.shared_state.decided(txn, fate);
         Ok(fate)

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::manifest_chain::page::{Page, check_block, encode_block};
+use crate::manifest_chain::page::{Home, Page, PageRef, check_block, encode_block};
 use crate::wire::put_checksum;
 use glidepath_model::{Field as Kept, Kind};
 
@@ -51,6 +51,8 @@ fn stream(items: &[(Key, Bytes)]) -> (Vec<u8>, bool) {
     (out, with_pointers)
 }
 
+const HOME: Home = Home::Version(1);
+
 /// Bounds the memory of a decoded block: offsets and bitmaps, and the best compression of LZ4.
 fn bounded(items: &[(Key, Bytes)], stored: usize) {
     let content: usize = items.iter().map(|(key, value)| key.len() + value.len()).sum();
@@ -64,7 +66,8 @@ proptest! {
     #[test]
     fn what_was_written_is_read(items in items()) {
         let page = encode_block(&items).unwrap();
-        prop_assert_eq!(check_block(&page), Ok(()));
+        let at = PageRef::of(HOME, true, 0, &page);
+        prop_assert_eq!(check_block(&page, at), Ok(()));
         prop_assert_eq!(&page, &encode_block(&items).unwrap(), "the same rows, other bytes");
         let decoded = Page::decode(&page).unwrap();
         prop_assert_eq!(&*decoded, &Page::Leaf(items));
@@ -73,10 +76,20 @@ proptest! {
     #[test]
     fn damage_is_noticed(items in items(), place in any::<prop::sample::Index>(), bit in 0_u8..8) {
         let mut page = encode_block(&items).unwrap().to_vec();
+        let at = PageRef::of(HOME, true, 0, &page);
         let place = place.index(page.len());
         page[place] ^= 1 << bit;
-        prop_assert!(check_block(&page).is_err());
+        prop_assert!(check_block(&page, at).is_err());
         prop_assert!(Page::decode(&page.into()).is_err());
+    }
+
+    #[test]
+    fn another_block_is_noticed(items in items(), others in items()) {
+        let at = PageRef::of(HOME, true, 0, &encode_block(&items).unwrap());
+        let other = encode_block(&others).unwrap();
+        let wrong = if items == others { Ok(()) } else { Err(DecodeError::Replaced) };
+        prop_assert_eq!(check_block(&other, at), wrong);
+        prop_assert_eq!(Page::read(&other, at).map(drop), wrong);
     }
 }
 

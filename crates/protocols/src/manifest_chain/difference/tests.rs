@@ -20,7 +20,7 @@ impl Packer for Shelf {
     fn add(&mut self, page: Page) -> PageRef {
         let leaf = matches!(page, Page::Leaf(_));
         self.0.push(Arc::new(page));
-        PageRef { home: Home::Version(0), leaf, offset: self.0.len() as u32 - 1, length: 0 }
+        PageRef { home: Home::Version(0), leaf, offset: self.0.len() as u32 - 1, length: 0, checksum: None }
     }
 }
 

@@ -47,7 +47,7 @@ impl Packer for Pack {
         let offset = self.1.len();
         page.encode(&mut self.1);
         let leaf = matches!(page, Page::Leaf(_));
-        PageRef { home: self.0, leaf, offset: offset as u32, length: (self.1.len() - offset) as u32 }
+        PageRef::of(self.0, leaf, offset, &self.1[offset..])
     }
 }
 

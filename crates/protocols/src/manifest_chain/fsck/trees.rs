@@ -135,14 +135,11 @@ impl<E: Env> Look<'_, E> {
         let found = if at.home == Home::Version(self.object.0.0) {
             let (object, from) = (&self.object.1, at.offset as usize);
             let bytes = object.get(from..from + at.length as usize).map(|page| object.slice_ref(page));
-            bytes.ok_or(DecodeError::Truncated).and_then(|bytes| Page::decode(&bytes)).map_err(PageError::Damaged)
+            bytes.ok_or(DecodeError::Truncated).and_then(|bytes| Page::read(&bytes, at)).map_err(PageError::Damaged)
         } else {
             self.chain.read_page(at).await
         };
         Ok(match found {
-            Ok(page) if at.leaf != matches!(*page, Page::Leaf(_)) => Err(Lost::Page(DecodeError::Content(
-                "a leaf where an inner page should be, or an inner page where a leaf should be",
-            ))),
             Ok(page) => {
                 self.chain.shared_state.cache.keep(at, &page);
                 Ok(page)

@@ -164,6 +164,34 @@ fn the_bytes_of_another_version_are_not_read_as_pages() {
     assert_eq!(found, [("damaged-page", &*key_of(Version(3)))]);
 }
 
+/// Two packs of the same lengths: each page has a right checksum, and is in the right place.
+#[test]
+fn another_pack_is_not_read_as_that_of_a_version() {
+    let world = World::default();
+    let open = || world.chain(SharedState::new("", 1 << 20).inline_up_to(0));
+    let chain = open();
+    assert!(matches!(at_once(chain.create(Layout::Paged, true)), Outcome::Committed(_)));
+    commit(&chain, &[vec![create("n")]]);
+    let name = Name::parse("n").unwrap();
+    for value in ["1", "2"] {
+        let changes = [("a".to_owned(), Some(value.to_owned()))].into();
+        commit(&chain, &[vec![Action::SetProperties { name: name.clone(), changes }]]);
+    }
+    let packs = world.keys("packs/");
+    let [.., older, newer] = &packs[..] else { panic!("{packs:?}") };
+    let older = world.copy_of(older);
+    world.tamper(newer, |bytes| {
+        assert_eq!(bytes.len(), older.len());
+        *bytes = older;
+    });
+    let head = at_once(chain.load()).unwrap();
+    let read = at_once(open().entry(&head, &name));
+    assert!(matches!(&read, Err(LoadError::Undecodable(cause)) if cause.to_string().contains("replaced")), "{read:?}");
+    let checked = at_once(open().fsck()).unwrap();
+    let found: Vec<_> = checked.findings.iter().map(|finding| (finding.word(), finding.object.as_str())).collect();
+    assert_eq!(found, [("damaged-page", newer.as_str())]);
+}
+
 /// A missing or damaged version does not count as old.
 #[test]
 fn a_vacuum_takes_nothing_for_old_that_it_cannot_read() {

@@ -17,9 +17,7 @@ struct Shelf {
 impl Pages for Shelf {
     fn page(&self, at: PageRef) -> Result<Arc<Page>, Missing> {
         if self.fetched.borrow().contains(&at) {
-            let page = Page::decode(&self.pages[at.offset as usize]).unwrap();
-            assert_eq!(at.leaf, matches!(*page, Page::Leaf(_)));
-            return Ok(page);
+            return Ok(Page::read(&self.pages[at.offset as usize], at).unwrap());
         }
         Err(Missing(vec![at]))
     }
@@ -35,12 +33,7 @@ impl Packer for Shelf {
         };
         let least = if matches!(page, Page::Leaf(_)) { 1 } else { 2 };
         assert!(bytes.len() <= self.size.max || items <= least, "{} bytes, {items} items", bytes.len());
-        let at = PageRef {
-            home: Home::Version(0),
-            leaf: matches!(page, Page::Leaf(_)),
-            offset: self.pages.len() as u32,
-            length: bytes.len() as u32,
-        };
+        let at = PageRef::of(Home::Version(0), matches!(page, Page::Leaf(_)), self.pages.len(), &bytes);
         self.pages.push(bytes.into());
         at
     }

@@ -29,8 +29,11 @@ fn the_bytes_of_each_object_are_these() {
     assert_eq!((&emptied[..4], emptied.len()), (&b"GPTE"[..], EMPTIED_BYTES));
     assert_eq!(Held::decode(&emptied), Ok(Held::Emptied(9)));
     let record = Record { committed: true, names: vec![name("a")] };
-    assert_eq!(&record.encode()[12..16], b"\x01\x01\x01a");
-    assert_eq!(Record::decode(&record.encode()), Ok(record));
+    let (txn, other) = (TxnId(7 << 100), TxnId(8));
+    let bytes = record.encode(txn);
+    assert_eq!(bytes[12..32], [&txn.0.to_le_bytes()[..], b"\x01\x01\x01a"].concat());
+    assert_eq!(Record::decode(&bytes, other), Err(crate::wire::DecodeError::Replaced));
+    assert_eq!(Record::decode(&bytes, txn), Ok(record));
     let roster = Roster { number: 6, names: vec![name("a"), name("b")] };
     assert_eq!(&roster.encode()[12..18], b"\x06\x02\x01a\x01b");
     assert_eq!(Roster::decode(&roster.encode()), Ok(roster));
@@ -159,10 +162,11 @@ fn a_record_that_is_lost_or_changes_places_is_damage() {
         renamed(&world);
         let other = &records[(lost + 1) % records.len()];
         world.duplicate(other.as_str(), record.as_str());
-        assert!(damages(&world).contains(&("other-record", record.clone())), "{other} copied to {record}");
+        assert!(damages(&world).contains(&("undecodable", record.clone())), "{other} copied to {record}");
         let world = World::default();
         renamed(&world);
-        let aborted = Record { committed: false, names: Vec::new() }.encode();
+        let txn = TxnId(u128::from_str_radix(record.as_str().strip_prefix("tickets/txns/").unwrap(), 16).unwrap());
+        let aborted = Record { committed: false, names: Vec::new() }.encode(txn);
         world.tamper(record.as_str(), |bytes| *bytes = aborted.to_vec());
         assert!(damages(&world).contains(&("other-record", record.clone())), "{record} aborted");
     }
