@@ -90,7 +90,7 @@ fn damage(objects: &mut Objects, seed: u64) -> Option<String> {
     let key = (*full.get(draw(full.len()))?).clone();
     let kind = |key: &Key| {
         let (folder, _) = key.as_str().rsplit_once('/')?;
-        Some(folder.split('/').take(2).map(str::to_owned).collect::<Vec<_>>())
+        Some(folder.split('/').take(3).map(str::to_owned).collect::<Vec<_>>())
     };
     let alike: Vec<&Key> = full.into_iter().filter(|other| **other != key && kind(other) == kind(&key)).collect();
     let (place, bit, other) = (draw(objects[&key].bytes.len()), draw(8), draw(2 * alike.len()));

@@ -47,7 +47,12 @@ impl<F: Files> Folders<F> {
 
     async fn open_state(&self, place: &Path) -> io::Result<(F::File, State)> {
         let opened = self.files.open(place, Access::Read).await;
-        let file = opened.map_err(|error| if concerns_one_file(&error) { named(error, place) } else { error })?;
+        let file = opened.map_err(|error| match is_no_file(&error) {
+            // The caller sees no number of the system any more.
+            true => io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", place.display())),
+            false if concerns_one_file(&error) => named(error, place),
+            false => error,
+        })?;
         let state = file::state(&self.files, &file).await.map_err(|error| named(error, place))?;
         Ok((file, state))
     }
@@ -78,6 +83,7 @@ impl<F: Files> Folders<F> {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
                 return Ok(());
             }
+            Err(error) if is_no_file(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
         if mutant::is(Mutant::SyncedAgain) {
@@ -321,15 +327,27 @@ pub(crate) fn named(error: io::Error, path: &Path) -> io::Error {
     }
 }
 
-/// Whether the file is damaged, or is no file at all but a folder, a pipe or one of links that lead to each other.
+/// Whether the file is damaged, or is no file at all.
 pub(crate) fn concerns_one_file(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidData, IsADirectory, NotSeekable};
-    matches!(error.kind(), InvalidData | IsADirectory | NotSeekable)
-        || matches!(error.raw_os_error(), Some(EIO | ELOOP))
+    error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(EIO) || is_no_file(error)
 }
 
-/// The disk cannot read it. The same number on every Unix.
+/// Whether something else is in the place of a file: a folder, a pipe, a socket, a device that is not there, or a link that
+/// leads nowhere a path can.
+fn is_no_file(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, IsADirectory, NotSeekable};
+    matches!(error.kind(), InvalidFilename | IsADirectory | NotSeekable)
+        || matches!(error.raw_os_error(), Some(ELOOP | ENXIO | ENODEV))
+}
+
+/// The disk cannot read it. This number and the next two are the same on every Unix.
 const EIO: i32 = 5;
+
+/// A socket, or a device without a driver.
+const ENXIO: i32 = 6;
+
+/// A device that cannot be opened so.
+const ENODEV: i32 = 19;
 
 /// Links that lead to each other.
 pub(crate) const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };

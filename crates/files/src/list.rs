@@ -33,14 +33,24 @@ impl<F: Files> Folders<F> {
         // The folders above are not read: they may have very many entries.
         let (first, begin) = names::folder(&self.objects, prefix.as_str());
         // At most as deep as keys have bytes.
-        let mut folders = vec![self.wanted_of(&listing, &first, begin.as_bytes()).await?.into_iter()];
+        let mut folders =
+            vec![self.wanted_of(&listing, &first, begin.as_bytes()).await?.unwrap_or_default().into_iter()];
+        // Whether links have led too deep: then none is followed any more, because two that lead to the folder in which they
+        // are make 2^40 paths.
+        let mut too_deep = false;
         while let Some(folder) = folders.last_mut() {
             let Some((key, is_object, path)) = folder.next() else {
                 folders.pop();
                 continue;
             };
             if !is_object {
-                folders.push(self.wanted_of(&listing, &path, &key).await?.into_iter());
+                if too_deep && self.files.is_link(&path).await? {
+                    continue;
+                }
+                let wanted =
+                    if key.len() > names::LONGEST_KEY { None } else { self.wanted_of(&listing, &path, &key).await? };
+                too_deep |= wanted.is_none();
+                folders.push(wanted.unwrap_or_default().into_iter());
                 continue;
             }
             let Ok(key) = String::from_utf8(key) else { continue };
@@ -54,15 +64,15 @@ impl<F: Files> Folders<F> {
         Ok(page)
     }
 
-    /// The items of a folder that may be part of the listing, in order.
-    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Vec<FolderItem>> {
+    /// The items of a folder that may be part of the listing, in order; `None` if too many links lead there.
+    async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Option<Vec<FolderItem>>> {
         let names = match self.files.names(path).await {
             Ok(names) => names,
             // Emptied and removed since it was listed; or somebody else's file or links, which hold no objects.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Vec::new());
+                return Ok(Some(Vec::new()));
             }
-            Err(error) if error.raw_os_error() == Some(ELOOP) => return Ok(Vec::new()),
+            Err(error) if error.raw_os_error() == Some(ELOOP) => return Ok(None),
             Err(error) => return Err(named(error, path)),
         };
         let mut found = Vec::new();
@@ -79,7 +89,7 @@ impl<F: Files> Folders<F> {
             }
         }
         found.sort_unstable();
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// The size of an object; `None` if it was deleted since it was listed. For a damaged object, what its file has
@@ -116,10 +126,6 @@ impl Listing<'_> {
 
     /// Whether a key with this beginning may be wanted.
     fn may_want_below(&self, begin: &[u8]) -> bool {
-        // No object is so deep; somebody else's folders, or links that lead to themselves, may be.
-        if begin.len() > names::LONGEST_KEY {
-            return false;
-        }
         let within = begin.starts_with(self.prefix) || self.prefix.starts_with(begin);
         within && self.after.is_none_or(|after| begin > after || after.starts_with(begin))
     }

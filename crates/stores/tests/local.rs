@@ -278,11 +278,14 @@ async fn what_is_no_file_is_an_error_and_not_an_object() {
     let place = |name: &str| directory.path().join("objects").join(name);
     fs::create_dir(place("folder%o")).unwrap();
     std::os::unix::fs::symlink("loop%o", place("loop%o")).unwrap();
+    std::os::unix::fs::symlink("l".repeat(300), place("long%o")).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(place("socket%o")).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(place("pipe%o")).status().unwrap().success());
     let listed = store.list(&Key::new(""), None, 10).await.unwrap().objects;
     let listed: Vec<&str> = listed.iter().map(|listed| listed.key.as_str()).collect();
-    assert_eq!(listed, ["folder", "loop", "pipe", "whole"]);
-    for name in ["folder", "loop", "pipe"] {
+    assert_eq!(listed, ["folder", "long", "loop", "pipe", "socket", "whole"]);
+    drop(socket);
+    for name in ["folder", "long", "loop", "pipe", "socket"] {
         let key = Key::new(name);
         let error = store.get(&key).await.unwrap_err().to_string();
         assert!(error.contains(&format!("objects/{name}%o")), "{error}");
@@ -315,6 +318,16 @@ async fn files_of_others_hide_no_objects() {
     // A link to a folder is one, as far as keys go.
     assert!(listed.contains(&"here/here/b") && listed.iter().all(|key| key.len() <= 1024));
     assert_eq!(store.list(&Key::new("core/"), None, 10).await.unwrap().objects, []);
+    // Two of them make more paths than anybody can walk, also if they are so long that no key has 40 of them.
+    std::os::unix::fs::symlink(".", place("hither")).unwrap();
+    for length in [4, 26] {
+        let listed = store.list(&Key::new(""), None, usize::MAX).await.unwrap().objects;
+        let own = listed.iter().filter(|listed| ["a/x", "b", "z/y"].contains(&listed.key.as_str()));
+        assert_eq!((own.count(), listed.len() < 500), (3, true), "{length}");
+        for name in ["here", "hither"].iter().filter(|_| length == 4) {
+            fs::rename(place(name), place(&name.repeat(26)[..26])).unwrap();
+        }
+    }
 }
 
 #[tokio::test]

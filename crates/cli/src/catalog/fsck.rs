@@ -105,6 +105,10 @@ fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
     lines.extend(report.mended.iter().map(|done| format!("mended: {done}")));
     lines.push(match (report.is_damaged(), report.whole) {
         // No other object names the last acknowledged version until the next hint, pack or version.
+        (false, _) if report.findings.iter().any(|finding| finding.trouble == "undecided") => {
+            "what can be read is whole; fsck cannot detect whether a transaction without a record committed (see above)"
+                .to_owned()
+        }
         (false, _) if !versioned => {
             "the catalog is whole (fsck cannot detect the loss of the newest state of a name, or \
                                      of a transaction, that no other object names)"

@@ -1,6 +1,7 @@
 //! The fault table of `docs/protocols/append-log.md`, tested in simulation.
 
 mod cases;
+mod checked;
 mod counting;
 mod grouped;
 mod versions;

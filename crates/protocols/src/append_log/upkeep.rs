@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use glidepath_env::{Cause, Env, Key, ObjectStore, ReadError};
+use glidepath_env::{Cause, Env, Key, Listed, ObjectStore, ReadError};
 use glidepath_model::Version;
 
 use super::audit::End;
@@ -22,20 +22,25 @@ const RESTORE: &str = "restore what is missing from a backup or an older version
 impl<E: Env> AppendLog<E> {
     /// The numbers of all checkpoints, in rising order.
     pub(super) async fn checkpoint_numbers(&self) -> Result<Vec<u64>, LoadError> {
-        self.numbers(&self.shared_state.keys.checkpoints(), |key| self.shared_state.keys.checkpoint_number(key)).await
+        let keys = &self.shared_state.keys;
+        self.numbers(&keys.checkpoints(), |listed| keys.checkpoint_number(&listed.key)).await
     }
 
-    /// The numbers of all segments that have an object, in rising order.
-    async fn segment_numbers(&self) -> Result<Vec<u64>, LoadError> {
-        self.numbers(&self.shared_state.keys.segments(), |key| self.shared_state.keys.segment_number(key)).await
+    /// The numbers of all segments that have an object, in rising order, and whether each has only a header, as one that was
+    /// emptied.
+    async fn segments(&self) -> Result<Vec<(u64, bool)>, LoadError> {
+        let keys = &self.shared_state.keys;
+        let segment =
+            |listed: &Listed| Some((keys.segment_number(&listed.key)?, listed.size.as_bytes() <= HEADER as u64));
+        self.numbers(&keys.segments(), segment).await
     }
 
-    async fn numbers(&self, prefix: &Key, number: impl Fn(&Key) -> Option<u64>) -> Result<Vec<u64>, LoadError> {
+    async fn numbers<T>(&self, prefix: &Key, number: impl Fn(&Listed) -> Option<T>) -> Result<Vec<T>, LoadError> {
         let (mut numbers, mut after) = (Vec::new(), None::<Key>);
         loop {
             let page = self.store.list(prefix, after.as_ref(), PAGE).await;
             let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
-            numbers.extend(page.objects.iter().filter_map(|listed| number(&listed.key)));
+            numbers.extend(page.objects.iter().filter_map(&number));
             after = page.objects.last().map(|listed| listed.key.clone());
             if !page.more || after.is_none() {
                 return Ok(numbers);
@@ -150,12 +155,13 @@ impl<E: Env> AppendLog<E> {
 
     /// Checks every checkpoint and every kept segment.
     pub(super) async fn fsck(&self, mend: bool) -> Result<Report, LoadError> {
-        // Listed first: a later listing finds at least as much, so concurrent writers cause no false findings.
-        let (numbers, segments) = (self.checkpoint_numbers().await?, self.segment_numbers().await?);
-        let last = numbers.last().max(segments.last()).copied();
-        let unwritten = numbers.last().copied().filter(|number| segments.last() < Some(number));
+        // Others may write or vacuum between these and later requests: what seems to be missing is asked for again.
+        let (numbers, segments) = (self.checkpoint_numbers().await?, self.segments().await?);
+        let newest = segments.last().map(|(number, _)| *number);
+        let last = numbers.last().copied().max(newest);
+        let unwritten = numbers.last().copied().filter(|number| newest < Some(*number));
         let mut look = Look { log: self, report: Report::default(), versions: 0, segments: 0, newest: None, last };
-        look.checkpoints(&numbers).await;
+        look.checkpoints(&numbers, &segments).await;
         look.stretches(&numbers).await?;
         look.hint(mend).await;
         if let Some(number) = unwritten.filter(|_| !look.report.is_damaged()) {
@@ -202,8 +208,9 @@ impl<E: Env> Look<'_, E> {
     }
 
     /// Every existing checkpoint must be readable, and the required ones must exist: that of the first segment, and of
-    /// each closed segment.
-    async fn checkpoints(&mut self, numbers: &[u64]) {
+    /// each closed segment. A vacuum empties a segment before it removes the checkpoint, so one with records has it, also
+    /// before the oldest checkpoint that is left.
+    async fn checkpoints(&mut self, numbers: &[u64], segments: &[(u64, bool)]) {
         let keys = &self.log.shared_state.keys;
         let first = self.log.first_perhaps_kept(numbers).await;
         for number in numbers {
@@ -222,11 +229,14 @@ impl<E: Env> Look<'_, E> {
             }
         }
         let Some(last) = self.last else { return };
-        let must = std::iter::once(0).chain(first.unwrap_or(0)..last);
+        let first = first.unwrap_or(0);
+        let before = segments.iter().filter(|(number, emptied)| (1..first.min(last)).contains(number) && !emptied);
+        let must = std::iter::once(0).chain(before.map(|(number, _)| *number)).chain(first..last);
         let (mut missing, mut lost) = (must.filter(|number| numbers.binary_search(number).is_err()), 0);
         for number in missing.by_ref().take(MOST_MISSING) {
-            // A vacuum may have removed it after it was listed as kept.
-            if number == 0 || !self.log.is_emptied(number).await.unwrap_or(false) {
+            // A vacuum may have removed it after it was listed as kept, and a writer may have put it after the listing.
+            let vacuumed = number > 0 && self.log.is_emptied(number).await.unwrap_or(false);
+            if !vacuumed && matches!(self.log.read_checkpoint(number).await, Ok(None)) {
                 let found = "it is missing, though its segment is not the newest".to_owned();
                 self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
                 lost += 1;

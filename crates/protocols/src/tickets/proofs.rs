@@ -2,8 +2,9 @@
 //!
 //! A transaction that committed has put a slot into the register of each of its names, which its record lists. A slot on top of an
 //! intent was put by one who had read the record of that intent; if it has an intent too, its commit tells what the record said.
+//! A name that was ever something was in a namespace, which has a register.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use glidepath_env::{Cause, Env, Key, ObjectStore, together_until};
 use glidepath_model::Name;
@@ -11,6 +12,7 @@ use glidepath_model::Name;
 use super::Tickets;
 use super::keys::Place;
 use super::object::{Record, Slot, TxnId};
+use super::read::Seen;
 use super::upkeep::{Check, PAGE};
 use crate::AT_ONCE;
 use crate::catalog::LoadError;
@@ -71,6 +73,29 @@ impl<E: Env> Tickets<E> {
                 let found =
                     format!("{count} transactions that committed put slots of {name}, and the newest is {last}");
                 check.damage("missing", key, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is a register of each namespace in which something was once, also if it is gone.
+    pub(super) async fn check_namespaces(
+        &self,
+        names: &BTreeMap<Name, Seen>,
+        check: &mut Check,
+    ) -> Result<(), LoadError> {
+        let (found, mut told) = (check.registers(), BTreeSet::new());
+        for (name, seen) in names {
+            // What is there now is an orphan if its namespace is lost.
+            let was = seen.slot.as_ref().is_some_and(|slot| slot.commit.0 != 0) && seen.now().is_none();
+            let Some(parent) = name.parent().filter(|parent| was && !names.contains_key(parent)) else { continue };
+            if found.contains(self.shared_state.keys.register(&parent).as_str()) || !told.insert(parent.clone()) {
+                continue;
+            }
+            let key = self.shared_state.keys.slot(&parent, 1);
+            // A listing may lag.
+            if self.object(&key).await?.is_none() {
+                check.damage("missing", key, format!("{name} was in {parent}, of which there is no slot"));
             }
         }
         Ok(())

@@ -116,6 +116,8 @@ impl<E: Env> Tickets<E> {
         let newest = names.iter().map(|(name, seen)| (name.clone(), seen.number())).collect();
         let checked = self.check_named(&named, &newest, &mut check).await;
         check.goes_on(self.shared_state.keys.names(), checked)?;
+        let checked = self.check_namespaces(&names, &mut check).await;
+        check.goes_on(self.shared_state.keys.names(), checked)?;
         for (name, seen) in &names {
             check.entries += u64::from(seen.now().is_some());
             if seen.undecided().is_some() {
@@ -143,9 +145,10 @@ impl<E: Env> Tickets<E> {
         for (number, _) in slots {
             let key = numbered(roster, *number);
             let Some(object) = self.object(&key).await? else { continue };
+            let here = |name: &Name| self.shared_state.keys.roster_slot(name.parent().as_ref(), *number) == key;
             let found = match Roster::decode(&object.payload.bytes) {
-                Ok(slot) if slot.number == *number => continue,
-                Ok(slot) => format!("it is slot {} of a roster", slot.number),
+                Ok(slot) if slot.number == *number && slot.names.iter().all(here) => continue,
+                Ok(slot) => format!("it is slot {} of a roster, and perhaps of another one", slot.number),
                 Err(error) => error.to_string(),
             };
             check.find(Severity::Damage, "undecodable", key, (found, RESTORE.to_owned()));

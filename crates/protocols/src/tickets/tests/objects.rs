@@ -149,6 +149,39 @@ fn a_register_that_a_committed_transaction_named_is_missed() {
     }
 }
 
+/// What was in it is gone, but was there.
+#[test]
+fn a_namespace_without_a_register_is_missed() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let actions = vec![create("a", Entry::namespace()), create("a/b", Entry::view()), create("c", Entry::namespace())];
+    assert!(matches!(ask(&catalog, actions).1, Some(Outcome::Committed(_))));
+    let rename = Action::Rename { from: name("a/b"), to: name("c/b") };
+    assert!(matches!(ask(&catalog, vec![rename]).1, Some(Outcome::Committed(_))));
+    let keys = &catalog.shared_state.keys;
+    // The record of the first transaction names it too.
+    for key in world.keys("tickets/txns/").into_iter().chain(world.keys(keys.register(&name("a")).as_str())) {
+        world.remove(&key);
+    }
+    let found = damages(&world);
+    assert!(found.contains(&("missing", keys.slot(&name("a"), 1))), "{found:?}");
+}
+
+#[test]
+fn the_roster_of_another_namespace_is_damage() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let actions = vec![create("a", Entry::namespace()), create("b", Entry::namespace())];
+    assert!(matches!(ask(&catalog, actions).1, Some(Outcome::Committed(_))));
+    for view in ["a/x", "b/x"] {
+        assert!(matches!(ask(&catalog, vec![create(view, Entry::view())]).1, Some(Outcome::Committed(_))));
+    }
+    let keys = &catalog.shared_state.keys;
+    let [from, to] = ["a", "b"].map(|namespace| keys.roster_slot(Some(&name(namespace)), 1));
+    world.duplicate(from.as_str(), to.as_str());
+    assert!(damages(&world).contains(&("undecodable", to)), "{:?}", damages(&world));
+}
+
 #[test]
 fn a_record_that_is_lost_or_changes_places_is_damage() {
     let records = renamed(&World::default());

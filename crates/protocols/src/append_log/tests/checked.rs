@@ -1,0 +1,58 @@
+//! What a check finds of lost checkpoints, and that others who write meanwhile are no damage.
+
+use glidepath_env::{Guard, Key, ObjectStore, Payload};
+
+use super::super::AppendLog;
+use super::cases::{catalog, commit, shared_state};
+use crate::tests::counted::{World, at_once};
+
+/// Two records close a segment.
+fn log(world: &World) -> AppendLog<World> {
+    AppendLog::new(world.clone(), world.clone(), shared_state(2))
+}
+
+/// A log with this many commits.
+fn grown(commits: u64) -> World {
+    let world = World::default();
+    let (key, bytes) = catalog();
+    at_once(world.put(&Key::new(key), Payload::from(bytes::Bytes::from(bytes)), Guard::Absent)).unwrap();
+    for metadata in 1..=commits {
+        at_once(commit(&log(&world), metadata));
+    }
+    world
+}
+
+fn found(world: &World) -> Vec<(&'static str, String)> {
+    let findings = at_once(log(world).fsck(false)).unwrap().findings;
+    findings.into_iter().map(|finding| (finding.trouble, finding.object.as_str().to_owned())).collect()
+}
+
+#[test]
+fn lost_checkpoints_of_the_oldest_segments_are_missed() {
+    let checkpoint = |number: u64| format!("catalog/checkpoint/{number:020}");
+    for lost in [vec![4], vec![4, 5], vec![4, 5, 6, 7], vec![5]] {
+        let world = grown(21);
+        assert_eq!(at_once(log(&world).empty_before(4)).unwrap().checkpoints, 3);
+        assert_eq!(found(&world), []);
+        for number in &lost {
+            world.remove(&checkpoint(*number));
+        }
+        let found = found(&world);
+        for number in &lost {
+            assert!(found.contains(&("missing-checkpoint", checkpoint(*number))), "{lost:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn segments_that_close_between_two_listings_are_no_damage() {
+    let world = grown(3);
+    let other = world.clone();
+    world.when_listed(move || {
+        for metadata in 10..20 {
+            at_once(commit(&log(&other), metadata));
+        }
+    });
+    assert_eq!(found(&world), []);
+    assert_eq!(world.keys("catalog/checkpoint/").len(), 7);
+}
