@@ -30,6 +30,39 @@ fn what_the_work_did_not_suffice_for_is_not_told_as_a_figure() {
     assert!(text.contains("not known within this --budget") && !text.contains("> x0."), "{text}");
     assert!(!text.contains("at least x0."), "{text}");
     assert!(text.contains("s probably suffices)") && !text.contains("give a larger one"), "{text}");
+    // The knee itself is a lower bound, so nothing is said to limit it, or not to.
+    assert!(text.contains("Knee: above") && !text.contains("nothing alone"), "{text}");
+    let limit = "What limits it: not known, because the search for the knee itself has not ended: a larger --budget";
+    assert!(text.contains(limit), "{text}");
+}
+
+#[test]
+fn a_ratio_to_a_lower_bound_is_not_told_as_a_factor() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = format!("knee {QUICK} --set arrivals.floor=10s --budget 2s");
+    let text = output(glidepath(folder.path(), &asked));
+    let limit = "What limits it: not known, because the highest load that the search tries still holds.";
+    assert!(text.contains(limit) && text.contains("twice the retries not known"), "{text}");
+    assert!(!text.contains("at least x") && !text.contains("> x"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&output(glidepath(folder.path(), &format!("{asked} --json")))).unwrap();
+    let list = |pointer: &str| json.pointer(pointer).unwrap().as_array().unwrap().iter();
+    assert!(list("/what_ifs").len() > 5 && json["bottleneck"]["binds"].is_null(), "{json}");
+    for one in list("/what_ifs").chain(list("/bottleneck/reliefs")) {
+        assert!(one["at_least"] == false && (one["factor"].is_null() || one["at_most"] == true), "{one}");
+        assert!(one["knee_commits_per_s"].is_number() && one["bound"].is_string(), "{one}");
+    }
+}
+
+#[test]
+fn a_bound_names_what_was_not_measured_and_the_day_of_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = "measure sim:s3-express-2025-06 --quick --duration 1s --writers 1 --operations cas --out only";
+    output(glidepath(folder.path(), asked));
+    let asked = format!("knee --profile only/profile.toml {QUICK} --set arrivals.floor=10s --no-what-if --budget 1s");
+    let text = output(glidepath(folder.path(), &asked));
+    assert!(text.contains("Knee: at least 0.0") && text.contains("depends on an assumption: get and put"), "{text}");
+    assert!(text.contains("The store was measured on 2") && !text.contains("The interval covers"), "{text}");
 }
 
 /// The budget that the message names is enough.
@@ -100,10 +133,12 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("--within 101%", "--within"),
         ("--within narrow", "0.1% to 100%"),
         ("--budget 10ms", "1s to 24h"),
-        ("--tolerance 2", "tolerance: found 2; allowed: 0.001 to 1"),
+        ("--commit-within 0s", "error: --commit-within: found 0; allowed: a time above zero"),
+        ("--worst 1min", "error: --worst: found 1min; allowed: a time from a 60th"),
+        ("--tolerance 2", "--tolerance: found 2; allowed: 0.001 to 1"),
         ("--sensitivity maybe", "maybe"),
         ("--threshold nearly", "a share, such as 95% or 0.95"),
-        ("--threshold 100%", "threshold: found 1; allowed: 0 < share < 1"),
+        ("--threshold 100%", "--threshold: found 1; allowed: 0 < share < 1"),
         (
             "--fast-append 190%",
             "--fast-append 190%: transaction.fast_append: found 1.9; allowed: 0 to 1, such as 0.9 or 90%",

@@ -9,12 +9,11 @@
 //! An answer depends on the question and on the work allowed for it, counted in simulated events. It does not depend on
 //! the machine, its load or the number of threads.
 //!
-//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `counts` (what a run says of it),
-//! `hunt` (one
-//! search) and `queue` (many at once); `crossing` estimates the knee between two loads and its error, `narrowing`
-//! decides when that error is small enough, `portrait` measures the latencies at the knee, `found` has the result,
-//! `bottleneck`, `change` and `sensitivity` vary the point, `measured` adds the uncertainty of a measured profile, and
-//! `enough` says which budget would have sufficed.
+//! Start reading at `search` (the bisection), then `plan` (how many runs a load needs), `trial` (one load), `counts`
+//! (what a run says of it), `hunt` (one search) and `queue` (many at once); `crossing` estimates the knee between two
+//! loads and its error, `narrowing` decides when that error is small enough, `portrait` measures the latencies at the
+//! knee, `found` has the result, `bottleneck`, `change` and `sensitivity` vary the point, `factor` compares two knees,
+//! `measured` adds the uncertainty of a measured profile, and `enough` says which budget would have sufficed.
 
 mod bottleneck;
 #[cfg(test)]
@@ -23,6 +22,7 @@ mod change;
 mod counts;
 mod crossing;
 mod enough;
+mod factor;
 mod fit;
 mod found;
 mod hunt;
@@ -50,11 +50,13 @@ use serde::Serialize;
 
 pub use bottleneck::{Bottleneck, Measured, Relief, Resource};
 pub use enough::enough_for_measurement;
+pub use factor::Factor;
 pub use found::{Bound, KindAtKnee, Knee, Reason, SearchEnd};
 pub use measured::{MeasuredKnee, VarianceShares, with_measurement};
 pub use plan::{Ceiling, ceiling};
 pub use sensitivity::{Assumption, Varied};
 
+use factor::fell_short;
 use hunt::{Hunt, Round, Task};
 use outcome::KneeSearch;
 use queue::Meter;
@@ -174,11 +176,11 @@ pub struct Answer {
     pub knee: Knee,
     /// What limits it; absent if there is no knee to explain.
     pub bottleneck: Option<Bottleneck>,
-    /// What-ifs, the most effective first. Empty if not requested.
+    /// What-ifs, the most effective first, those with an unknown factor last. Empty if not requested.
     pub what_ifs: Vec<WhatIf>,
     /// Changes whose effect the budget did not reveal.
     pub undecided: Vec<String>,
-    /// Assumptions, the most important first. Empty if not requested.
+    /// Assumptions, the most important first, those without a visible effect last. Empty if not requested.
     pub sensitivity: Vec<Assumption>,
     /// If the budget left something open: one, in events, that probably suffices.
     #[serde(skip)]
@@ -194,15 +196,13 @@ pub struct WhatIf {
     pub settings: Vec<String>,
     /// The knee with it. It is searched with fewer transactions and to a coarser resolution than the knee itself.
     pub knee_commits_per_s: f64,
+    /// Whether that is a knee, or a limit of what was tried.
+    pub bound: Bound,
     /// The ratio of the knee with it to the knee without it.
-    pub factor: f64,
-    /// The 95 % interval of that factor, from the errors of both knees as if independent, which they nearly are
-    /// (example `knee_pairing`). Absent if unknown.
-    pub factor_interval: Option<[f64; 2]>,
+    #[serde(flatten)]
+    pub factor: Factor,
     /// The relative standard error of the knee with it; absent if unknown.
     pub knee_relative_error: Option<f64>,
-    /// Whether the knee may be higher: no tried load failed.
-    pub at_least: bool,
     /// The relative width of the bracket around the knee with this change; absent if it has one side only.
     pub resolution: Option<f64>,
     /// The transactions that decided.
@@ -273,9 +273,9 @@ pub fn answer(
     let mut what_ifs = results.split_off(reliefs.len());
     let varied = what_ifs.split_off(changes.len());
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
-    let bottleneck = Some(Bottleneck::of(&found, &knee, reliefs.collect()));
+    let bottleneck = Some(Bottleneck::of(&found, reliefs.collect()));
     let (mut what_ifs, undecided) = decided(changes.into_iter().zip(what_ifs), &found);
-    what_ifs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+    what_ifs.sort_by(|a, b| a.factor.descending(b.factor));
     let sensitivity = sensitivity::ranked(assumptions, &found, varied);
     let mut answer = Answer { knee, bottleneck, what_ifs, undecided, sensitivity, enough_events: None };
     answer.enough_events = answer.leaves_open().then_some(enough);
@@ -292,10 +292,8 @@ fn decided(
     for (change, with) in changes {
         let words = change.words.clone();
         match with {
-            Ok(with) => match what_if(change, found, &with) {
-                Some(what_if) if what_if.at_least && what_if.factor < 1.0 => undecided.push(words),
-                what_if => what_ifs.extend(what_if),
-            },
+            Ok(with) if fell_short(found, &with) => undecided.push(words),
+            Ok(with) => what_ifs.extend(what_if(change, found, &with)),
             Err(KneeError::BudgetSpent { .. }) => undecided.push(words),
             Err(_) => {}
         }
@@ -303,33 +301,18 @@ fn decided(
     (what_ifs, undecided)
 }
 
+/// `None` if no load holds with the change.
 fn what_if(change: change::Change, without: &KneeSearch, with: &KneeSearch) -> Option<WhatIf> {
-    Some(WhatIf {
+    (with.commits_per_s > 0.0).then(|| WhatIf {
         change: change.words,
         settings: change.settings,
         knee_commits_per_s: with.commits_per_s,
-        factor: factor(without, with)?,
-        factor_interval: factor_interval(without, with),
+        bound: with.bound,
+        factor: Factor::of(without, with),
         knee_relative_error: with.crossing.and_then(|crossing| crossing.relative_error),
-        at_least: with.bound.is_lower(),
         resolution: with.resolution,
         deciding_transactions: with.deciding,
     })
-}
-
-/// The ratio of two knees; `None` if the second is 0.
-fn factor(without: &KneeSearch, with: &KneeSearch) -> Option<f64> {
-    (with.commits_per_s > 0.0).then(|| with.commits_per_s / without.commits_per_s)
-}
-
-/// The 95 % interval of the ratio of two knees, from their relative errors and the larger of their t quantiles.
-fn factor_interval(without: &KneeSearch, with: &KneeSearch) -> Option<[f64; 2]> {
-    let [a, b] = [without, with].map(|found| found.crossing.filter(|_| found.bound == Bound::Found));
-    let (a, b) = (a?, b?);
-    let reach = a.reach.max(b.reach) * a.relative_error?.hypot(b.relative_error?);
-    let factor = with.commits_per_s / without.commits_per_s;
-    // The logarithm of a ratio is closer to normal.
-    Some([factor * (-reach).exp(), factor * reach.exp()])
 }
 
 /// An event takes longer the more tables there are, because the catalog is copied: beyond the first hundred, this many
@@ -379,19 +362,19 @@ fn last_step(tolerance: f64) -> f64 {
     (1.0 + tolerance) * (1.0 + tolerance)
 }
 
-/// Checks the options for this point.
+/// Checks the options for this point. Messages name them as on the command line.
 pub(crate) fn check(point: &Point, options: &KneeOptions) -> Result<(), KneeError> {
     let check = |field, found: f64, good: bool, allowed: &str| {
         if good { Ok(()) } else { Err(SpecError { field, found: found.to_string(), allowed: allowed.to_owned() }) }
     };
     let KneeOptions { threshold, tolerance, within, .. } = *options;
-    check("threshold", threshold, threshold > 0.0 && threshold < 1.0, "0 < share < 1, such as 0.95")?;
-    check("tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
-    check("within", within, (0.001..=1.0).contains(&within), "0.001 to 1")?;
+    check("--threshold", threshold, threshold > 0.0 && threshold < 1.0, "0 < share < 1, such as 0.95")?;
+    check("--tolerance", tolerance, (0.001..=1.0).contains(&tolerance), "0.001 to 1")?;
+    check("--within", within, (0.001..=1.0).contains(&within), "0.001 to 1")?;
     let most = options.commit_within.map_or(1.0, Span::as_secs_f64);
-    check("commit_within", most, most > 0.0, "a time above zero, such as 10s")?;
+    check("--commit-within", most, most > 0.0, "a time above zero, such as 10s")?;
     let seeds = options.seeds.as_ref().map_or(1, Vec::len);
-    check("seeds", seeds as f64, seeds > 0, "one seed or more")?;
+    check("--seeds", seeds as f64, seeds > 0, "one seed or more")?;
     Ok(check_bursts(point, options)?)
 }
 
@@ -406,7 +389,7 @@ fn check_bursts(point: &Point, options: &KneeOptions) -> Result<(), SpecError> {
             let allowed = format!(
                 "a time from a {MOST_STRETCHES}th of arrivals.burst.every up to all of it, where arrivals come in bursts"
             );
-            return Err(SpecError { field: "worst", found: worst.to_string(), allowed });
+            return Err(SpecError { field: "--worst", found: worst.to_string(), allowed });
         }
     }
     match burst_misfit(&point.config).filter(|_| options.seeds.is_some()) {

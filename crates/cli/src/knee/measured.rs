@@ -11,15 +11,22 @@ use crate::origin::ago;
 /// The beginning of the source of an operation that was not measured.
 const NOT_MEASURED: &str = "not measured; ";
 
-/// A paragraph; `None` if there is no interval.
+/// A paragraph; `None` if there is no interval, and neither an assumption nor a date to name.
 pub(super) fn text(point: &Point, found: &Found) -> Option<String> {
-    if found.answer.knee.bound != Bound::Found {
-        return None;
-    }
-    let measured = point.profile.measured.as_ref();
+    let is_found = found.answer.knee.bound == Bound::Found;
     let stand_ins = stand_ins(point);
-    let sure = match found.measurement.as_ref().filter(|_| stand_ins.is_empty()) {
-        None if !stand_ins.is_empty() => assumed(&stand_ins),
+    let sure = match stand_ins.is_empty() {
+        true => is_found.then(|| covered(point, found)),
+        false => Some(assumed(&stand_ins, is_found)),
+    };
+    let parts: Vec<String> = sure.into_iter().chain(age(point, is_found)).collect();
+    (!parts.is_empty()).then(|| parts.join("\n      "))
+}
+
+/// What the interval of a knee covers, if all operations were measured.
+fn covered(point: &Point, found: &Found) -> String {
+    let measured = point.profile.measured.as_ref();
+    match found.measurement.as_ref() {
         Some(measurement) => interval(measurement),
         None if measured.is_some_and(|measured| measured.alternatives.is_some()) => {
             format!(
@@ -33,16 +40,18 @@ pub(super) fn text(point: &Point, found: &Found) -> Option<String> {
              numbers.",
             point.config.provider
         ),
-    };
-    let age = measured.map_or_else(String::new, |measured| {
-        let ago = ago(&measured.date).map_or_else(String::new, |ago| format!(" ({ago})"));
-        format!(
-            "\n      The store was measured on {}{ago}. How much stores change from day to day is not known; the \
-             interval does not cover it.",
-            measured.date
-        )
-    });
-    Some(format!("{sure}{age}"))
+    }
+}
+
+/// When the store was measured.
+fn age(point: &Point, is_found: bool) -> Option<String> {
+    let date = &point.profile.measured.as_ref()?.date;
+    let ago = ago(date).map_or_else(String::new, |ago| format!(" ({ago})"));
+    let result = if is_found { "interval" } else { "result" };
+    Some(format!(
+        "The store was measured on {date}{ago}. How much stores change from day to day is not known; the {result} does \
+         not cover it."
+    ))
 }
 
 /// The operations of a profile that were not measured: those of a conditional put stand in for them. (`measure` writes
@@ -53,12 +62,18 @@ pub(super) fn stand_ins(point: &Point) -> Vec<&'static str> {
     operations.iter().filter(stands_in).map(|(name, _)| *name).collect()
 }
 
-fn assumed(stand_ins: &[&str]) -> String {
+fn assumed(stand_ins: &[&str], is_found: bool) -> String {
     let (these, were) = (stand_ins.join(" and "), if stand_ins.len() == 1 { "was" } else { "were" });
+    let covers = match is_found {
+        true => {
+            "The interval covers the simulation only, not this assumption;\n      the knee of the store may be far \
+             outside."
+        }
+        false => "With the true latencies,\n      the result may be far from this one, lower as well as higher.",
+    };
     format!(
         "The result depends on an assumption: {these} {were} not measured, and the profile takes the latency of \
-         conditional_put for {these}. The interval covers the simulation only, not this assumption;\n      the knee of \
-         the store may be far outside. Measure all operations: `glidepath measure` without --operations."
+         conditional_put for {these}. {covers} Measure all operations: `glidepath measure` without --operations."
     )
 }
 

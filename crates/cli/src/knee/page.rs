@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use glidepath_lab::knee::{Answer, Assumption, Varied, WhatIf};
+use glidepath_lab::knee::{Answer, Assumption, Factor, Varied, WhatIf};
 use glidepath_page::{Picture, ReportPage, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 use glidepath_point::Point;
 
 use super::Found;
-use super::report::{bound, effect, factor, nothing_told, rate, setting, undecided, verdict};
+use super::report::{bound, changed_rate, effect, factor, nothing_told, rate, setting, undecided, verdict, with_bound};
 use crate::failure::Failure;
 use crate::folder::{claim, remove, unwritable, write};
 use crate::output::interval;
@@ -41,7 +41,8 @@ pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, found: &Foun
 }
 
 const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, and the knee was searched again. Thin \
-    lines are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen.";
+    lines are 95 % intervals of the factor: if one crosses the line at the knee, no difference was seen. An effect that \
+    is not known has no bar.";
 
 /// The page without the picture.
 fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
@@ -51,11 +52,14 @@ fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
     findings.extend(super::measured::text(point, found).map(one_line));
     findings
         .extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What limits it: {}.", bound(bottleneck, found))));
-    let first = answer.what_ifs.first().filter(|first| first.factor_interval.is_some_and(|[low, _]| low > 1.0));
-    findings.extend(
-        first.map(|first| format!("The change that raises it most: {} (x{}).", first.change, digits(first.factor))),
-    );
-    findings.extend(answer.sensitivity.first().map(|most| {
+    let raises = |what_if: &WhatIf| match what_if.factor {
+        Factor::Found { value, interval: Some([low, _]) } if low > 1.0 => {
+            Some(format!("The change that raises it most: {} (x{}).", what_if.change, digits(value)))
+        }
+        _ => None,
+    };
+    findings.extend(answer.what_ifs.first().and_then(raises));
+    findings.extend(answer.sensitivity.first().filter(|most| most.largest_factor > 1.0).map(|most| {
         let sides = [&most.less, &most.more].into_iter().flatten();
         let sides: Vec<String> =
             sides.map(|varied| format!("{} makes it {}", varied.assumed, effect(varied))).collect();
@@ -79,15 +83,14 @@ fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
 
 fn what_ifs(what_ifs: &[WhatIf]) -> Table {
     let row = |what_if: &WhatIf| {
-        let bound = if what_if.at_least { "> " } else { "" };
-        let interval = interval(what_if.factor_interval, factor);
-        let factor = format!("{bound}x{}", factor(what_if.factor));
-        vec![what_if.change.clone(), factor, interval, rate(what_if.knee_commits_per_s), what_if.settings.join("; ")]
+        let interval = interval(what_if.factor.interval(), factor);
+        let factor = with_bound(what_if.factor);
+        vec![what_if.change.clone(), factor, interval, changed_rate(what_if), what_if.settings.join("; ")]
     };
     Table {
         title: "What each change would do to the knee",
         note: "Each line is a search of its own: this change, and nothing else. If the interval of the factor contains 1, \
-               no difference was seen.",
+               no difference was seen. A factor with > or < is a bound: a search ended before any load failed.",
         head: vec!["change", "factor", "95 % interval", "commits/s", "settings"],
         rows: what_ifs.iter().map(row).collect(),
     }
@@ -103,8 +106,9 @@ fn assumptions(assumptions: &[Assumption]) -> Table {
     };
     Table {
         title: "Which assumption has the largest effect",
-        note: "Factors of the knee, with 95 % intervals; the assumption with the largest effect comes first. The \
-               amounts are judgements of how wrong a guess may be, not measurements.",
+        note: "Factors of the knee, with 95 % intervals; the assumption with the largest effect comes first, those \
+               with no difference seen come last. The amounts are judgements of how wrong a guess may be, not \
+               measurements.",
         head: vec!["assumption", "assumed", "less", "more"],
         rows: assumptions.iter().map(row).collect(),
     }
@@ -112,8 +116,10 @@ fn assumptions(assumptions: &[Assumption]) -> Table {
 
 fn tornado(answer: &Answer) -> Chart {
     let end = |varied: &Option<Varied>| {
-        varied.as_ref().map(|varied| SwingEnd { value: varied.factor, interval: varied.factor_interval })
+        let known = varied.as_ref().map(|varied| varied.factor).filter(|factor| !factor.leaves_direction_open())?;
+        Some(SwingEnd { value: known.value()?, interval: known.interval() })
     };
+    let is = if answer.knee.bound.is_lower() { "is at least" } else { "is" };
     let swing = |assumption: &Assumption| {
         let words = |varied: &Option<Varied>| varied.as_ref().map(|varied| varied.assumed.clone());
         let values = [words(&assumption.less), Some(format!("[{}]", assumption.assumed)), words(&assumption.more)];
@@ -126,7 +132,7 @@ fn tornado(answer: &Answer) -> Chart {
     Chart::Tornado(Tornado {
         title: "Which assumption has the largest effect?".to_owned(),
         subtitle: Some(format!(
-            "The knee is {} commits/s as assumed [in brackets]",
+            "The knee {is} {} commits/s as assumed [in brackets]",
             rate(answer.knee.knee_commits_per_s)
         )),
         x_label: "The knee with another assumption, as a factor".to_owned(),
@@ -138,6 +144,8 @@ fn tornado(answer: &Answer) -> Chart {
 
 #[cfg(test)]
 mod tests {
+    use glidepath_lab::knee::Bound;
+
     use super::*;
 
     #[test]
@@ -145,9 +153,8 @@ mod tests {
         let varied = Varied {
             assumed: "0.9".to_owned(),
             knee_commits_per_s: 2.0,
-            factor: 0.5,
-            factor_interval: Some([0.4, 0.6]),
-            at_least: false,
+            bound: Bound::Found,
+            factor: Factor::Found { value: 0.5, interval: Some([0.4, 0.6]) },
         };
         let assumption = Assumption {
             name: "share of fast appends".to_owned(),

@@ -1,7 +1,8 @@
 //! The text of a knee: a few lines, then two tables.
 
 use glidepath_lab::knee::{
-    self, Assumption, Bottleneck, Bound, Ceiling, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd, Varied, WhatIf,
+    self, Assumption, Bottleneck, Bound, Ceiling, Factor, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd,
+    Varied, WhatIf,
 };
 use glidepath_model::Span;
 use glidepath_point::Point;
@@ -220,12 +221,29 @@ pub(super) fn undecided(found: &Found) -> Option<String> {
     (!found.answer.undecided.is_empty()).then_some(undecided)
 }
 
+/// Why a ratio to this knee is no more than a bound; `None` if the knee was found.
+fn nothing_to_compare_with(knee: &Knee) -> Option<&'static str> {
+    match (knee.bound, knee.stopped.map(|stopped| stopped.reason)) {
+        (Bound::Found | Bound::NothingHolds, _) => None,
+        (Bound::AllHold, _) => Some("the highest load that the search tries still holds"),
+        (Bound::Unfinished, Some(Reason::RunsTooShort)) => {
+            Some("the search for the knee itself has not ended: give a longer --duration")
+        }
+        (Bound::Unfinished, _) => Some("the search for the knee itself has not ended: a larger --budget finds it"),
+    }
+}
+
 /// The limiting resource, in words.
 pub(super) fn bound(bottleneck: &Bottleneck, found: &Found) -> String {
+    if let Some(why) = nothing_to_compare_with(&found.answer.knee) {
+        return format!("{NOT_KNOWN}, because {why}");
+    }
     match bottleneck.binds {
         Some(resource) => {
-            let may_exceed =
-                |relief: &Relief| (relief.at_least || relief.may_be_large()) && relief.resource != resource;
+            let may_exceed = |relief: &Relief| {
+                let may_be_higher = matches!(relief.factor, Factor::AtLeast(_)) || relief.may_be_large();
+                may_be_higher && relief.resource != resource
+            };
             let is_open = !bottleneck.undecided.is_empty() || bottleneck.reliefs.iter().any(may_exceed);
             let open =
                 if is_open { format!(", as far as this --budget tells ({})", found.more()) } else { String::new() };
@@ -234,7 +252,7 @@ pub(super) fn bound(bottleneck: &Bottleneck, found: &Found) -> String {
         None if bottleneck.undecided.is_empty() && !bottleneck.reliefs.iter().any(Relief::may_be_large) => {
             "nothing alone".to_owned()
         }
-        None => format!("not known within this --budget ({})", found.more()),
+        None => format!("{NOT_KNOWN} within this --budget ({})", found.more()),
     }
 }
 
@@ -242,11 +260,16 @@ fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
     let measured = &bottleneck.measured;
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let relief = |relief: &Relief| {
-        let bound = if relief.at_least { "at least " } else { "" };
-        let seen = if relief.no_difference_seen() { " (no difference seen)" } else { "" };
-        format!("{} {bound}x{:.1}{seen}", without(relief.resource, point), relief.factor)
+        let seen = if relief.factor.no_difference_seen() { " (no difference seen)" } else { "" };
+        let factor = match relief.factor {
+            Factor::Found { value, .. } => format!("x{value:.1}"),
+            Factor::AtLeast(value) => format!("at least x{value:.1}"),
+            Factor::AtMost(value) => format!("at most x{value:.1}"),
+            Factor::Unknown => NOT_KNOWN.to_owned(),
+        };
+        format!("{} {factor}{seen}", without(relief.resource, point))
     };
-    let unknown = |resource: &Resource| format!("{} not known ({})", without(*resource, point), found.more());
+    let unknown = |resource: &Resource| format!("{} {NOT_KNOWN} ({})", without(*resource, point), found.more());
     let reliefs = bottleneck.reliefs.iter().map(relief).chain(bottleneck.undecided.iter().map(unknown));
     let reliefs = reliefs.collect::<Vec<_>>().join(", ");
     let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
@@ -309,26 +332,20 @@ fn without(resource: Resource, point: &Point) -> &'static str {
     }
 }
 
+/// The words in place of what a search did not tell.
+const NOT_KNOWN: &str = "not known";
+
 /// The changes with which less than this share of the knee is left are no rows of the table: a cloud store in place of a
 /// local disk.
 const FAR_LESS: f64 = 0.1;
 
 fn what_ifs(what_ifs: &[WhatIf]) -> String {
-    let is_far_less = |what_if: &&WhatIf| what_if.factor_interval.is_some_and(|[_, high]| high < FAR_LESS);
+    let is_far_less = |what_if: &&WhatIf| what_if.factor.highest().is_some_and(|highest| highest < FAR_LESS);
     let (far_less, rest): (Vec<&WhatIf>, Vec<&WhatIf>) = what_ifs.iter().partition(is_far_less);
     let row = |what_if: &WhatIf| {
-        let bound = if what_if.at_least { "> " } else { "" };
-        let seen = match what_if.factor_interval {
-            Some([low, high]) if low <= 1.0 && high >= 1.0 => ": no difference seen",
-            _ => "",
-        };
-        let interval = interval(what_if.factor_interval, factor) + seen;
-        vec![
-            what_if.change.clone(),
-            format!("{bound}x{}", factor(what_if.factor)),
-            rate(what_if.knee_commits_per_s),
-            interval,
-        ]
+        let seen = if what_if.factor.no_difference_seen() { ": no difference seen" } else { "" };
+        let interval = interval(what_if.factor.interval(), factor) + seen;
+        vec![what_if.change.clone(), with_bound(what_if.factor), changed_rate(what_if), interval]
     };
     let header = ["with this change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
     let rows = match rest.is_empty() {
@@ -336,7 +353,7 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
         false => table(&header, 1, rest.into_iter().map(row).collect()),
     };
     let far_less: Vec<String> =
-        far_less.iter().map(|what_if| format!("{} x{}", what_if.change, factor(what_if.factor))).collect();
+        far_less.iter().map(|what_if| format!("{} {}", what_if.change, with_bound(what_if.factor))).collect();
     match far_less.is_empty() {
         true => rows,
         false => format!(
@@ -347,20 +364,21 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
     }
 }
 
-/// The sentence if the effect of no assumption is known: each has a lower bound only, or no result.
+/// The sentence if the effect of no assumption is known: each has a bound only, or no result.
 pub(super) fn nothing_told(found: &Found) -> Option<String> {
     let varied = || found.answer.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
-    let nothing = varied().next().is_some() && varied().all(|varied| varied.at_least && varied.factor <= 1.0);
-    nothing.then(|| {
-        format!(
+    let nothing = varied().next().is_some() && varied().all(|varied| varied.factor.leaves_direction_open());
+    nothing.then(|| match nothing_to_compare_with(&found.answer.knee) {
+        Some(why) => format!("Which assumption matters is {NOT_KNOWN}, because {why}."),
+        None => format!(
             "This --budget was too small to find which assumption matters: all results are lower bounds below the \
              knee itself ({}).",
             found.more()
-        )
+        ),
     })
 }
 
-/// The assumptions, the largest effect first.
+/// The assumptions, the largest effect that was seen first.
 fn sensitivity(assumptions: &[Assumption]) -> String {
     let header = ["assumptions, most important first", "assumed", "less", "knee", "more", "knee"];
     let rows = assumptions.iter().map(|assumption| {
@@ -377,11 +395,26 @@ fn sensitivity(assumptions: &[Assumption]) -> String {
 
 /// A factor with its interval.
 pub(super) fn effect(varied: &Varied) -> String {
-    let bound = if varied.at_least { "> " } else { "" };
     let interval =
-        varied.factor_interval.map(|ends| format!(" ({})", interval(Some(ends), factor))).unwrap_or_default();
-    let seen = if varied.no_difference_seen() { ", no difference seen" } else { "" };
-    format!("{bound}x{}{interval}{seen}", factor(varied.factor))
+        varied.factor.interval().map(|ends| format!(" ({})", interval(Some(ends), factor))).unwrap_or_default();
+    let seen = if varied.factor.no_difference_seen() { ", no difference seen" } else { "" };
+    format!("{}{interval}{seen}", with_bound(varied.factor))
+}
+
+/// A factor, with a sign if it is a bound.
+pub(super) fn with_bound(ratio: Factor) -> String {
+    match ratio {
+        Factor::Found { value, .. } => format!("x{}", factor(value)),
+        Factor::AtLeast(value) => format!("> x{}", factor(value)),
+        Factor::AtMost(value) => format!("< x{}", factor(value)),
+        Factor::Unknown => NOT_KNOWN.to_owned(),
+    }
+}
+
+/// The knee with a change, with a sign if it is a lower bound.
+pub(super) fn changed_rate(what_if: &WhatIf) -> String {
+    let bound = if what_if.bound.is_lower() { "> " } else { "" };
+    format!("{bound}{}", rate(what_if.knee_commits_per_s))
 }
 
 fn number(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
@@ -417,5 +450,40 @@ fn time(seconds: f64) -> String {
         s if s >= 1e-3 || s <= 0.0 => format!("{:.0} ms", s * 1e3),
         s if s >= 1e-6 => format!("{:.0} us", s * 1e6),
         s => format!("{:.0} ns", s * 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn what_if(change: &str, bound: Bound, factor: Factor) -> WhatIf {
+        WhatIf {
+            change: change.to_owned(),
+            settings: Vec::new(),
+            knee_commits_per_s: 3.0,
+            bound,
+            factor,
+            knee_relative_error: None,
+            resolution: None,
+            deciding_transactions: 1000,
+        }
+    }
+
+    #[test]
+    fn a_factor_over_a_lower_bound_is_printed_as_an_upper_bound() {
+        let text = what_ifs(&[
+            what_if("twice", Bound::Found, Factor::Found { value: 2.0, interval: Some([1.9, 2.1]) }),
+            what_if("more", Bound::Unfinished, Factor::AtLeast(1.5)),
+            what_if("less", Bound::Found, Factor::AtMost(0.5)),
+            what_if("gcs", Bound::Found, Factor::AtMost(0.033)),
+            what_if("open", Bound::AllHold, Factor::Unknown),
+        ]);
+        let has_row = |words: &[&str]| text.lines().any(|line| line.split_whitespace().eq(words.iter().copied()));
+        assert!(has_row(&["twice", "x2.00", "3.00", "1.90", "to", "2.10"]), "{text}");
+        assert!(has_row(&["more", ">", "x1.50", ">", "3.00", "-"]), "{text}");
+        assert!(has_row(&["less", "<", "x0.50", "3.00", "-"]), "{text}");
+        assert!(has_row(&["open", "not", "known", ">", "3.00", "-"]), "{text}");
+        assert!(text.ends_with("Less than a tenth is left with: gcs < x0.033."), "{text}");
     }
 }

@@ -9,9 +9,10 @@ use glidepath_point::Point;
 use glidepath_workload::{End, Kind, Record};
 use serde::Serialize;
 
-use super::found::{Bound, Knee, deciding};
+use super::KneeError;
+use super::factor::{Factor, fell_short};
+use super::found::{Bound, deciding};
 use super::outcome::KneeSearch;
-use super::{KneeError, factor_interval};
 use crate::metrics::Metrics;
 
 /// A relief is not searched beyond this multiple of the knee: a resource that allows more is the limit in any case.
@@ -50,25 +51,18 @@ pub struct Relief {
     pub resource: Resource,
     /// The knee with the relief, searched with fewer transactions and a coarser resolution than the knee itself.
     pub knee_commits_per_s: f64,
+    /// Whether that is a knee, or a limit of what was tried.
+    pub bound: Bound,
     /// Its ratio to the knee.
-    pub factor: f64,
-    /// The 95 % interval of that factor; absent if unknown.
-    pub factor_interval: Option<[f64; 2]>,
-    /// Whether it may be higher.
-    pub at_least: bool,
+    #[serde(flatten)]
+    pub factor: Factor,
 }
 
 impl Relief {
-    /// Whether the interval of the factor includes 1: the relief may change nothing.
-    #[must_use]
-    pub fn no_difference_seen(&self) -> bool {
-        self.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0)
-    }
-
     /// Whether the factor is large, but may be so by chance.
     #[must_use]
     pub fn may_be_large(&self) -> bool {
-        self.factor >= SIGNIFICANT && self.no_difference_seen()
+        self.factor.value().is_some_and(|factor| factor >= SIGNIFICANT) && self.factor.no_difference_seen()
     }
 }
 
@@ -76,9 +70,9 @@ impl Relief {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bottleneck {
     /// Of the resources whose relief surely raises the knee, the one that raises it most; absent if none raises it
-    /// significantly.
+    /// significantly, or if the knee itself is a lower bound.
     pub binds: Option<Resource>,
-    /// The reliefs with a result, the most effective first.
+    /// The reliefs with a result, the most effective first, those with an unknown factor last.
     pub reliefs: Vec<Relief>,
     /// Resources whose relief the budget did not suffice for: its search found no knee, or only a lower bound below the
     /// knee itself.
@@ -156,32 +150,33 @@ pub(super) fn reliefs(point: &Point) -> Vec<(Resource, Point)> {
 }
 
 impl Bottleneck {
-    pub(super) fn of(found: &KneeSearch, knee: &Knee, reliefs: Vec<(Resource, Result<KneeSearch, KneeError>)>) -> Self {
+    pub(super) fn of(found: &KneeSearch, reliefs: Vec<(Resource, Result<KneeSearch, KneeError>)>) -> Self {
         let mut undecided = Vec::new();
         let relief = |(resource, result): (Resource, Result<KneeSearch, KneeError>)| {
             if matches!(result, Err(KneeError::BudgetSpent { .. })) {
                 undecided.push(resource);
             }
             let with = result.ok()?;
-            let factor = with.commits_per_s / knee.knee_commits_per_s;
-            let factor_interval = factor_interval(found, &with);
-            let at_least = with.bound.is_lower();
-            if at_least && factor < 1.0 {
+            if fell_short(found, &with) {
                 undecided.push(resource);
                 return None;
             }
-            Some(Relief { resource, knee_commits_per_s: with.commits_per_s, factor, factor_interval, at_least })
+            let factor = Factor::of(found, &with);
+            Some(Relief { resource, knee_commits_per_s: with.commits_per_s, bound: with.bound, factor })
         };
         let mut reliefs: Vec<Relief> = reliefs.into_iter().filter_map(relief).collect();
-        reliefs.sort_by(|a, b| b.factor.total_cmp(&a.factor));
-        let binds = binding(&reliefs).filter(|_| knee.bound == Bound::Found);
-        Self { binds, undecided, measured: Measured::of(found), reliefs }
+        reliefs.sort_by(|a, b| a.factor.descending(b.factor));
+        Self { binds: binding(&reliefs), undecided, measured: Measured::of(found), reliefs }
     }
 }
 
 /// Of these, the most effective first: the first that surely raises the knee, and significantly.
 fn binding(reliefs: &[Relief]) -> Option<Resource> {
-    let raises = |relief: &&Relief| relief.factor >= SIGNIFICANT && !relief.no_difference_seen();
+    let raises = |relief: &&Relief| match relief.factor {
+        Factor::Found { value, .. } => value >= SIGNIFICANT && !relief.factor.no_difference_seen(),
+        Factor::AtLeast(value) => value >= SIGNIFICANT,
+        Factor::AtMost(_) | Factor::Unknown => false,
+    };
     reliefs.iter().find(raises).map(|relief| relief.resource)
 }
 
@@ -242,13 +237,8 @@ mod tests {
 
     #[test]
     fn what_may_have_no_effect_is_not_named_as_the_limit() {
-        let relief = |resource, factor, factor_interval| Relief {
-            resource,
-            knee_commits_per_s: factor,
-            factor,
-            factor_interval,
-            at_least: false,
-        };
+        let of = |resource, factor| Relief { resource, knee_commits_per_s: 2.0, bound: Bound::Found, factor };
+        let relief = |resource, value, interval| of(resource, Factor::Found { value, interval });
         let wide = relief(Resource::Retries, 1.5, Some([0.9, 2.5]));
         let sure = relief(Resource::Catalog, 1.3, Some([1.1, 1.5]));
         let small = relief(Resource::History, 1.1, Some([1.05, 1.15]));
@@ -256,5 +246,8 @@ mod tests {
         assert_eq!(binding(&[relief(Resource::Retries, 1.5, None), small]), Some(Resource::Retries));
         assert_eq!(binding(&[wide, small]), None);
         assert_eq!([wide, sure, small].map(|relief| relief.may_be_large()), [true, false, false]);
+        let bounds = [Factor::AtMost(4.3), Factor::Unknown].map(|factor| of(Resource::Catalog, factor));
+        assert_eq!(binding(&bounds), None, "the knee itself may be as high");
+        assert_eq!(binding(&[of(Resource::Catalog, Factor::AtLeast(4.3))]), Some(Resource::Catalog));
     }
 }

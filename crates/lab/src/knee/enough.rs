@@ -6,6 +6,7 @@
 use glidepath_point::Point;
 use glidepath_sim::Alternatives;
 
+use super::factor::Factor;
 use super::found::Knee;
 use super::variants::FIRST_SHARE;
 use super::{Answer, weight};
@@ -54,6 +55,6 @@ impl Answer {
         let varied = self.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
         !self.undecided.is_empty()
             || self.bottleneck.as_ref().is_some_and(|bottleneck| !bottleneck.undecided.is_empty())
-            || varied.into_iter().any(|varied| varied.at_least && varied.factor < 1.0)
+            || varied.into_iter().any(|varied| matches!(varied.factor, Factor::AtLeast(factor) if factor < 1.0))
     }
 }

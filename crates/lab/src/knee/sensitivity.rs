@@ -5,14 +5,18 @@
 //! amounts. They are judgements, not measurements: twice or half for guesses (runtimes, bursts), a quarter more or less
 //! for values measured elsewhere (latencies).
 
+use std::cmp::Ordering;
+
 use glidepath_model::{ByteSize, Span};
 use glidepath_point::{Config, Point};
 use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
 use glidepath_workload::{Choice, Shape};
 use serde::Serialize;
 
+use super::KneeError;
+use super::factor::Factor;
+use super::found::Bound;
 use super::outcome::KneeSearch;
-use super::{KneeError, factor, factor_interval};
 
 /// The effect of one assumption.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,7 +29,8 @@ pub struct Assumption {
     pub less: Option<Varied>,
     /// The knee with more of it.
     pub more: Option<Varied>,
-    /// The larger of the two changes, as a factor of at least 1 up or down. Assumptions are ranked by it.
+    /// The larger of the two changes, as a factor of at least 1 up or down, of those where a difference was seen; 1 if
+    /// none was seen. Assumptions are ranked by it.
     pub largest_factor: f64,
 }
 
@@ -36,12 +41,11 @@ pub struct Varied {
     pub assumed: String,
     /// The knee with it, searched with fewer transactions and a coarser resolution than the knee itself.
     pub knee_commits_per_s: f64,
+    /// Whether that is a knee, or a limit of what was tried.
+    pub bound: Bound,
     /// Its ratio to the knee.
-    pub factor: f64,
-    /// The 95 % interval of that factor; absent if unknown.
-    pub factor_interval: Option<[f64; 2]>,
-    /// Whether it may be higher.
-    pub at_least: bool,
+    #[serde(flatten)]
+    pub factor: Factor,
 }
 
 /// An assumption, and the points with other values of it.
@@ -59,15 +63,26 @@ impl Variants {
     }
 }
 
-impl Varied {
-    /// Whether the effect may be random.
-    #[must_use]
-    pub fn no_difference_seen(&self) -> bool {
-        self.factor_interval.is_some_and(|[low, high]| low <= 1.0 && high >= 1.0)
+impl Assumption {
+    fn of(name: String, assumed: String, less: Option<Varied>, more: Option<Varied>) -> Self {
+        let largest_factor = largest([&less, &more], |factor| !factor.no_difference_seen());
+        Self { name, assumed, less, more, largest_factor }
+    }
+
+    /// The order of rows: the largest effect that was seen first; then those that may be random.
+    fn rank(&self, other: &Self) -> Ordering {
+        let [a, b] = [self, other].map(|one| (one.largest_factor, largest([&one.less, &one.more], |_| true)));
+        b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
     }
 }
 
-/// The answers, the largest effect first. `results` are in the order of the points.
+/// The larger of the changes that count, as a factor of at least 1; 1 if none counts.
+fn largest(sides: [&Option<Varied>; 2], counts: impl Fn(Factor) -> bool) -> f64 {
+    let factors = sides.into_iter().flatten().map(|varied| varied.factor);
+    factors.filter(|factor| counts(*factor)).map(Factor::change).fold(1.0, f64::max)
+}
+
+/// The answers, the largest effect that was seen first. `results` are in the order of the points.
 pub(super) fn ranked(
     assumptions: Vec<Variants>,
     without: &KneeSearch,
@@ -76,23 +91,17 @@ pub(super) fn ranked(
     let mut results = results.into_iter();
     let mut varied = |point: Option<(String, Point)>| {
         let (assumed, with) = (point?.0, results.next()?.ok()?);
-        Some(Varied {
-            assumed,
-            knee_commits_per_s: with.commits_per_s,
-            factor: factor(without, &with)?,
-            factor_interval: factor_interval(without, &with),
-            at_least: with.bound.is_lower(),
-        })
+        let factor = Factor::of(without, &with);
+        let varied = Varied { assumed, knee_commits_per_s: with.commits_per_s, bound: with.bound, factor };
+        (with.commits_per_s > 0.0).then_some(varied)
     };
     let answer = |Variants { name, assumed, points: [less, more] }: Variants| {
         let (less, more) = (varied(less), varied(more));
-        let changes = [&less, &more].into_iter().flatten().map(|varied| varied.factor.ln().abs());
-        let largest_factor = changes.fold(0.0, f64::max).exp();
-        Assumption { name: name.to_owned(), assumed, less, more, largest_factor }
+        Assumption::of(name.to_owned(), assumed, less, more)
     };
     let mut answers: Vec<Assumption> = assumptions.into_iter().map(answer).collect();
     answers.retain(|answer| answer.less.is_some() || answer.more.is_some());
-    answers.sort_by(|a, b| b.largest_factor.total_cmp(&a.largest_factor));
+    answers.sort_by(Assumption::rank);
     answers
 }
 
@@ -304,4 +313,30 @@ fn stretch(operation: &mut OperationProfile, factor: f64) {
             *latency = Span::from_nanos_f64(median * (latency.as_nanos() as f64 / median).powf(factor));
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_random_ranks_below_what_was_seen() {
+        let side =
+            |factor| Some(Varied { assumed: String::new(), knee_commits_per_s: 1.0, bound: Bound::Found, factor });
+        let of = |name: &str, less, more| Assumption::of(name.to_owned(), String::new(), less, more);
+        let found = |value, low, high| side(Factor::Found { value, interval: Some([low, high]) });
+        let mut ranked = [
+            of("unknown", side(Factor::Unknown), side(Factor::AtLeast(0.5))),
+            of("nearly none", found(1.01, 0.9, 1.1), None),
+            of("random", found(0.6, 0.3, 1.2), None),
+            of("small", found(0.9, 0.85, 0.95), None),
+            of("seen on one side", found(0.5, 0.2, 1.3), found(1.2, 1.1, 1.3)),
+            of("a bound", None, side(Factor::AtLeast(3.0))),
+        ];
+        ranked.sort_by(Assumption::rank);
+        let names = ranked.each_ref().map(|one| one.name.as_str());
+        assert_eq!(names, ["a bound", "seen on one side", "small", "random", "nearly none", "unknown"]);
+        assert_eq!(ranked[1].largest_factor, 1.2);
+        assert_eq!(ranked[3].largest_factor, 1.0);
+    }
 }
