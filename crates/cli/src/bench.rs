@@ -25,7 +25,7 @@ use crate::origin::{bare, machine, program, today};
 use crate::output::{complain, counted, counted_entries, deviation_percent, print, print_json, table};
 use crate::predicted::{basis, of_another_store, read_profile};
 use crate::progress::Display;
-use crate::whole::{between, from_zero, without_leading_zeros};
+use crate::whole::{between, without_leading_zeros};
 use worker::in_processes;
 
 mod worker;
@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
     /// The length of each trial
     #[arg(long, value_name = "TIME", default_value = "2s")]
     duration: Span,
-    /// The least number of operations of each client, however long they take
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = from_zero::<u64>)]
+    /// The least number of operations of each client in a trial, however long they take; at most 1000000
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = between(0, MOST_LEAST))]
     least: u64,
     /// How long the first cell runs before its results count: an idle machine is slow at first
     #[arg(long, value_name = "TIME", default_value = "5s")]
@@ -105,6 +105,9 @@ const LEAST_ROUND_TRIP_S: f64 = 0.01;
 /// The most trials of a cell.
 const MOST_TRIALS: u32 = 1000;
 
+/// The largest least number of operations of a client: with a cloud store they take hours.
+const MOST_LEAST: u64 = 1_000_000;
+
 /// The longest trial.
 const LONGEST: Span = Span::from_secs(24 * 3600);
 
@@ -112,6 +115,17 @@ fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     without_leading_zeros(text)?;
     text.parse()
         .map_err(|_| "allowed: whole numbers in digits, several with commas between, as in 1000,100000".to_owned())
+}
+
+/// Why several processes cannot use this store, if so.
+fn of_one_process(url: &str) -> Option<&'static str> {
+    let stores = [
+        ("memory:", "memory: exists in one process only"),
+        ("kv+memory:", "kv+memory: exists in one process only"),
+        ("kv+file:", "one process at a time may open a store of the kind kv+file"),
+    ];
+    let url = with_small_scheme(url);
+    stores.into_iter().find_map(|(scheme, words)| url.starts_with(scheme).then_some(words))
 }
 
 fn switch() -> impl TypedValueParser<Value = bool> {
@@ -127,7 +141,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     // What is no store is told so first.
     is_there(&arguments.store).map_err(not_opened)?;
-    folder::check(&arguments.out, &arguments.label())?;
+    folder::check(&arguments.out, &arguments.label())
+        .map_err(|refused| folder::after_store(refused, &arguments.store))?;
     let leftovers = Leftovers::before_opening(&arguments.store)?;
     let result = run_cells(arguments, &cells, profile.as_ref());
     leftovers.remove();
@@ -206,9 +221,8 @@ impl Arguments {
         if self.duration > LONGEST {
             return Err(Failure::Mistake(format!("--duration {}: found; allowed: at most {LONGEST}", self.duration)));
         }
-        if self.processes && with_small_scheme(&self.store).starts_with("memory:") {
-            let words = "memory: exists in one process only: leave --processes out, or give another store";
-            return Err(Failure::Mistake(words.to_owned()));
+        if let Some(words) = of_one_process(&self.store).filter(|_| self.processes) {
+            return Err(Failure::Mistake(format!("{words}: leave --processes out, or give another store")));
         }
         let sweep = Sweep {
             protocols: self.protocol.clone(),
@@ -278,6 +292,14 @@ impl Arguments {
     }
 }
 
+/// Bytes in KiB. Less than one KiB has three digits, because a commit may send a few bytes.
+fn kib(bytes: f64) -> String {
+    match bytes / 1024.0 {
+        kib if kib < 1.0 => digits(kib),
+        kib => format!("{kib:.1}"),
+    }
+}
+
 /// The columns of the table that are not of predictions.
 const MEASURED: usize = 11;
 
@@ -312,7 +334,7 @@ fn as_table(lines: &[Line], is_predicted: bool) -> String {
             digits(p99_ms),
             errors.to_string(),
             format!("{:.2}", line.measured.requests_per_operation),
-            format!("{:.1}", line.measured.sent_bytes_per_operation / 1024.0),
+            kib(line.measured.sent_bytes_per_operation),
             format!("{:.3}", line.measured.processor_ms_per_operation),
             predicted.map_or("-".to_owned(), |figures| format!("{:.1}", figures.operations_per_s)),
             line.prediction_error.map_or("-".to_owned(), deviation_percent),
@@ -357,5 +379,10 @@ mod tests {
         assert!(mostly_failed(&[line(3, 3)]).is_none());
         let Some(Failure::Failed(words)) = mostly_failed(&[line(2, 1), line(0, 2)]) else { panic!("it succeeded") };
         assert_eq!(words, "3 of 5 operations failed. The first one: no space");
+    }
+
+    #[test]
+    fn a_few_bytes_are_not_nothing() {
+        assert_eq!([0.0, 60.0, 1023.0, 1024.0, 150_000.0].map(kib), ["0", "0.0586", "0.999", "1.0", "146.5"]);
     }
 }

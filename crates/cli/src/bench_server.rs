@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use glidepath_bench::served::predicted::World;
 use glidepath_bench::served::{
-    Cell, Checked, Figures, Line, Measured, Measuring, Responder, ServedError, Target, Workload, page, processor_of,
+    Cell, Checked, Figures, Line, Measured, Measuring, Responder, ServedError, Target, Workload, after_conflicts,
+    answers, check_url, page, processor_of, tries,
 };
 use glidepath_model::Span;
 use prediction::PredictionArguments;
@@ -99,18 +100,20 @@ fn failure(error: ServedError) -> Failure {
 /// Runs the cells.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cells = arguments.cells()?;
-    // What is no address is told so when it is used.
-    if [SIMULATED, RESPONDER].contains(&&*arguments.url) || arguments.url.starts_with("http://") {
-        folder::check(&arguments.out, &folder::label_of_store("bench-server", &arguments.url))?;
-    }
     if !arguments.processes.is_empty() && processor_of(&arguments.processes).is_none() {
         let words =
             format!("--processes {:?}: one of them is not there, or this system has no /proc", arguments.processes);
         return Err(Failure::Mistake(words));
     }
     let world = arguments.prediction.world(arguments.threads as usize)?;
-    if arguments.url == SIMULATED {
-        return arguments.simulate(&cells, world.as_ref());
+    let simulated = if arguments.url == SIMULATED { Some(arguments.simulated(world.as_ref())?) } else { None };
+    if ![SIMULATED, RESPONDER].contains(&&*arguments.url) {
+        check_url(&arguments.url).map_err(failure)?;
+    }
+    // After the other arguments: a mistake in them is told first.
+    folder::check(&arguments.out, &folder::label_of_store("bench-server", &arguments.url))?;
+    if let Some(world) = simulated {
+        return arguments.simulate(&cells, world);
     }
     let mut measuring = Measuring::begin(arguments.target()?).map_err(failure)?;
     let made = folder::create(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
@@ -194,11 +197,14 @@ impl Arguments {
         })
     }
 
+    /// What a server without a URL is simulated on.
+    fn simulated<'a>(&self, world: Option<&'a World>) -> Result<&'a World, Failure> {
+        let words = || format!("{} needs --profile: the store of the simulated server", self.url);
+        world.ok_or_else(|| Failure::Mistake(words()))
+    }
+
     /// Simulates the cells, without a server.
-    fn simulate(&self, cells: &[Cell], world: Option<&World>) -> Result<(), Failure> {
-        let Some(world) = world else {
-            return Err(Failure::Mistake(format!("{SIMULATED} needs --profile: the store of the simulated server")));
-        };
+    fn simulate(&self, cells: &[Cell], world: &World) -> Result<(), Failure> {
         let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
         let mut lines = Vec::new();
         for cell in cells {
@@ -308,7 +314,7 @@ fn as_table(lines: &[Line]) -> String {
                 figures.given_up.to_string(),
                 figures.busy.to_string(),
                 figures.unknown.to_string(),
-                three_digits(line.client_processor_us),
+                or_none(line.client_processor_us),
                 or_none(line.server_processor_us),
                 checked,
                 predicted.map_or_else(|| "-".to_owned(), |predicted| format!("{:.1}", predicted.per_s)),
@@ -338,8 +344,51 @@ fn as_table(lines: &[Line]) -> String {
             counted(connections.into(), "connection")
         ));
     }
-    for (words, count) in lines.iter().flat_map(|line| &line.errors).take(4) {
-        text.push_str(&format!("\nNot acknowledged, {count} times: {words}"));
+    text + &answers_as_text(lines)
+}
+
+/// The answers that are printed.
+const MOST_ANSWERS: usize = 4;
+
+/// What the server answered other than success, if it did.
+fn answers_as_text(lines: &[Line]) -> String {
+    let all = answers(lines);
+    let mut text = String::new();
+    if !all.is_empty() {
+        text.push_str("\nAnswers other than success, by their text (# is a number or a name):");
+    }
+    for (words, count) in all.iter().take(MOST_ANSWERS) {
+        text.push_str(&format!("\n  {words}: {}", tries(*count)));
+    }
+    if all.len() > MOST_ANSWERS {
+        text.push_str(&format!("\n  {} more in {RESULTS}", all.len() - MOST_ANSWERS));
+    }
+    if let Some(words) = after_conflicts(lines) {
+        text.push_str(&format!("\n{words}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use glidepath_bench::served::{Outcome, Samples};
+
+    use super::*;
+
+    #[test]
+    fn answers_that_differ_in_numbers_are_one_line() {
+        let cell = Cell { workload: Workload::Hot, connections: 4, overwrites: 0, duration: Span::from_secs(1) };
+        let mut operations = Samples { conflicts: 3, given_up: 1, ..Samples::default() };
+        for (id, other) in [(8_589_934_592_u64, 4_294_967_296_u64), (1, 2), (3, 4)] {
+            operations.note(&format!("409: expected id {id} != {other}"), 1);
+        }
+        let line = Line::new(cell, &Outcome { operations, ..Outcome::default() });
+        let lines = [line];
+        let text = answers_as_text(&lines);
+        assert!(text.contains("\n  409: expected id # != #: 3 tries\nConflicts: 3, after 1 of which"), "{text}");
+        // Nothing measures the processor time of simulated clients.
+        assert!(!as_table(&lines).contains("0.000"));
+        let without = Line::new(cell, &Outcome::default());
+        assert_eq!(answers_as_text(&[without]), "");
+    }
 }

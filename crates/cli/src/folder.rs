@@ -3,9 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use glidepath_stores::{Options, is_rows, open};
+
+use crate::failure::{Failure, not_opened};
+use crate::leftovers::Leftovers;
 use crate::load_options::LoadOptions;
-use crate::origin::bare;
+use crate::origin::{bare, command_line};
 
 /// Creates a folder and its parents. Returns the created ones, the deepest first.
 pub(crate) fn create(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -40,11 +43,33 @@ pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
             "{} holds the results of `{}`, and this command is `{}`: give another --out, or remove that folder",
             folder.display(),
             found.trim_end(),
-            wanted.trim_end()
+            as_typed(command_line(), wanted.trim_end())
         ))),
         // If it cannot be read, a later write reports the error.
         _ => Ok(()),
     }
+}
+
+/// This command with its options; without them if it has a URL that may have a secret.
+fn as_typed(typed: String, label: &str) -> String {
+    if typed.contains(['?', '@']) { label.to_owned() } else { typed }
+}
+
+/// Why a command on this store is refused: what is wrong with the store is told before what is wrong with the folder.
+/// Opens the store and closes it again, which leaves nothing behind.
+pub(crate) fn after_store(refused: Failure, url: &str) -> Failure {
+    opened(url).err().unwrap_or(refused)
+}
+
+fn opened(url: &str) -> Result<(), Failure> {
+    // Opening one of these may create a folder that would stay.
+    if is_rows(url) {
+        return Ok(());
+    }
+    let leftovers = Leftovers::before_opening(url)?;
+    let opened = open(url, &Options::default()).map(drop).map_err(not_opened);
+    leftovers.remove();
+    opened
 }
 
 /// Reserves a folder for the results of one experiment.
@@ -114,4 +139,18 @@ pub(crate) fn remove(paths: &[&Path]) -> Result<(), Failure> {
 /// The error if a file of results cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::Failed(format!("{}: cannot write there: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_named_with_its_options_unless_it_may_have_a_secret() {
+        let typed = |text: &str| as_typed(text.to_owned(), "glidepath measure s3://bucket");
+        assert_eq!(typed("glidepath measure s3://bucket --quick"), "glidepath measure s3://bucket --quick");
+        for secret in ["glidepath measure 's3://bucket?key=hidden'", "glidepath measure s3://me:hidden@bucket"] {
+            assert_eq!(typed(secret), "glidepath measure s3://bucket");
+        }
+    }
 }

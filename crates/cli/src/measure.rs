@@ -6,7 +6,6 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
-use glidepath_lab::library::Shelf;
 use glidepath_measure::{
     Evidence, Fitted, LiveSite, Measurement, Plan, PlanResult, Provenance, Report, SimulatedSite, Site, alternatives,
     profile, run, write_samples,
@@ -23,10 +22,12 @@ use crate::interrupt::on_interrupt;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
 use crate::output::print;
+use crate::predicted::read_profile;
 use crate::progress::Display;
 use crate::whole::{from_one, without_leading_zeros};
 
 mod compare;
+mod earlier;
 mod overview;
 
 /// The file of alternatives, beside that of the profile.
@@ -79,7 +80,8 @@ struct Measure {
     /// The size of a guarded object, such as 100B or 4KiB
     #[arg(long, value_name = "SIZE")]
     body: Option<ByteSize>,
-    /// The folder for results; a complete measurement replaces an earlier one of the same store there
+    /// The folder for results; a complete measurement replaces an earlier one of the same store there, if it has all
+    /// operations and numbers of writers of that one
     #[arg(long, value_name = "FOLDER", default_value = "results/measure")]
     out: PathBuf,
     /// Do not ask before requests that cost money
@@ -99,28 +101,32 @@ impl Measure {
     fn run(&self) -> Result<(), Failure> {
         let url = self.store.as_deref().unwrap_or_default();
         let plan = self.plan()?;
+        let may_write = folder::check(&self.out, &folder::label_of_store("measure", url))
+            .and_then(|()| earlier::check(&self.out, &plan));
         // What is no store is told so first.
-        match url.strip_prefix("sim:") {
-            Some(name) => drop(Shelf::Providers.find(name)?),
-            None => drop(is_there(url).map_err(not_opened)?),
-        }
-        folder::check(&self.out, &folder::label_of_store("measure", url))?;
+        let simulated = match url.strip_prefix("sim:") {
+            Some(name) => {
+                let profile = read_profile(name)?;
+                may_write?;
+                Some(profile)
+            }
+            None => {
+                is_there(url).map_err(not_opened)?;
+                may_write.map_err(|refused| folder::after_store(refused, url))?;
+                None
+            }
+        };
         let made = folder::create(&self.out).map_err(|error| unwritable(&self.out, &error))?;
-        let result = self.measure_url(url, &plan);
+        let result = self.measure_url(url, simulated, &plan);
         if result.is_err() {
             folder::remove_empty(&made);
         }
         result
     }
 
-    fn measure_url(&self, url: &str, plan: &Plan) -> Result<(), Failure> {
-        match url.strip_prefix("sim:") {
-            Some(name) => {
-                let text = Shelf::Providers.find(name)?;
-                let store = Profile::parse(&text.text)
-                    .map_err(|error| Failure::Mistake(format!("{}: {error}", text.origin)))?;
-                self.measure(&mut SimulatedSite::new(store, 1), plan, url, on_interrupt()?)
-            }
+    fn measure_url(&self, url: &str, simulated: Option<Profile>, plan: &Plan) -> Result<(), Failure> {
+        match simulated {
+            Some(store) => self.measure(&mut SimulatedSite::new(store, 1), plan, url, on_interrupt()?),
             None => {
                 let leftovers = Leftovers::before_opening(url)?;
                 let result = self.measure_live(url, plan);

@@ -115,7 +115,8 @@ fn results_of_another_store_stay() {
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
-    let cases: [(&[&str], &str); 18] = [
+    let cells = format!("kv+{url}");
+    let cases: [(&[&str], &str); 21] = [
         (&["bench", &url, "--writers", "0"], "--writers"),
         (&["bench", &url, "--writers", "9999"], "2048"),
         (&["bench", &url, "--duration", "5"], "unit"),
@@ -131,6 +132,9 @@ fn mistakes_are_named() {
         (&["bench", &url, "--group", "yes"], "off"),
         (&["bench", "memory:", "--processes"], "memory:"),
         (&["bench", "Memory:", "--processes"], "memory:"),
+        (&["bench", &cells, "--processes"], "one process at a time may open a store of the kind kv+file"),
+        (&["bench", "kv+memory:", "--processes"], "kv+memory: exists in one process only: leave --processes out"),
+        (&["bench", &url, "--least", "18446744073709551615"], "a whole number from 0 to 1000000"),
         (&["bench", "GS://bucket?endpoint=http://127.0.0.1:9"], "--yes"),
         (&["bench", "ftp://host/x"], "file:///directory"),
         (&["bench", &url, "--profile", "nowhere"], "nowhere"),
@@ -141,5 +145,5 @@ fn mistakes_are_named() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {words}");
         assert!(words.contains(word), "{arguments:?}: {words}");
     }
-    assert!(!folder.path().join("results").exists());
+    assert!(!folder.path().join("results").exists() && !folder.path().join("store").exists());
 }

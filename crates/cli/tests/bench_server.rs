@@ -120,6 +120,28 @@ fn mistakes_are_told() {
 }
 
 #[test]
+fn a_mistake_is_told_before_what_the_folder_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulated = "simulated: --profile s3-express --workload own --connections 2 --duration 1s --out m";
+    let told = output(glidepath(folder.path(), &format!("bench-server {simulated}")));
+    let row =
+        told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|row| row.first() == Some(&"own"));
+    // Nothing measures the processor time of simulated clients and servers.
+    assert_eq!(row.unwrap()[9..11], ["-", "-"], "{told}");
+    for (arguments, words) in [
+        ("http://127.0.0.1:1 --profile nope", "there is no provider \"nope\""),
+        ("simulated:", "needs --profile"),
+        ("https://127.0.0.1:1", "TLS"),
+    ] {
+        let error = refused(glidepath(folder.path(), &format!("bench-server {arguments} --out m")), 2);
+        assert!(error.contains(words) && !error.contains("holds the results of"), "{arguments}: {error}");
+    }
+    let asked = "bench-server http://127.0.0.1:1 --connections 2 --out m";
+    let error = refused(glidepath(folder.path(), asked), 2);
+    assert!(error.contains(&format!("simulated:`, and this command is `glidepath {asked}`")), "{error}");
+}
+
+#[test]
 fn a_start_is_timed_on_a_catalog_of_tables() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = format!("bench-start file://{}/store --tables 1500 --starts 2 --json", folder.path().display());

@@ -88,15 +88,15 @@ fn servers_are_left_as_they_were() {
         // No other test writes there.
         let url = url.replacen('?', &format!("/left-{}?", std::process::id()), 1);
         let folder = tempfile::tempdir().unwrap();
-        let measure = |more: &[&str]| {
+        let measure = |out: &str, more: &[&str]| {
             let mut command = program();
-            command.args(["measure", &url, "--yes", "--writers", "2", "--out", "m"]).args(more);
+            command.args(["measure", &url, "--yes", "--writers", "2", "--out", out]).args(more);
             command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         };
-        let whole = measure(&["--quick", "--trials", "1", "--duration", "100ms"]).wait_with_output().unwrap();
+        let whole = measure("m", &["--quick", "--trials", "1", "--duration", "100ms"]).wait_with_output().unwrap();
         assert!(whole.status.success(), "{variable}: {}", String::from_utf8_lossy(&whole.stderr));
         assert_eq!(objects(&url), 0, "{variable}");
-        let mut interrupted = measure(&["--duration", "10h", "--operations", "create"]);
+        let mut interrupted = measure("n", &["--duration", "10h", "--operations", "create"]);
         while objects(&url) == 0 {
             assert_eq!(interrupted.try_wait().unwrap(), None, "{variable} ended before it was interrupted");
         }
@@ -207,7 +207,7 @@ fn an_interrupt_does_not_replace_a_complete_measurement() {
     let folder = tempfile::tempdir().unwrap();
     // Of the same store: one of another store is refused.
     let url = format!("file://{}?durability=none", folder.path().join("store").display());
-    let asked = ["measure", &url, "--quick", "--trials", "1", "--writers", "1,2", "--operations", "cas"];
+    let asked = ["measure", &url, "--quick", "--trials", "1", "--writers", "2", "--operations", "cas"];
     let made = program().args(asked).args(["--out", "m"]).current_dir(folder.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let alternatives = folder.path().join("m/profile-alternatives.toml");
@@ -218,6 +218,62 @@ fn an_interrupt_does_not_replace_a_complete_measurement() {
     says(&refused(other, 2), &["m holds the results of `glidepath measure file://", "give another --out"]);
     interrupted(&folder, true);
     assert!(all() == before && alternatives.exists());
+}
+
+/// The results cost time, and on a cloud money.
+#[test]
+fn a_smaller_measurement_does_not_replace_a_larger_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = |writers: &str, operations: &str| {
+        let asked = ["measure", "memory:", "--quick", "--trials", "1", "--duration", "100ms", "--out", "m"];
+        let mut command = program();
+        command.args(asked).args(["--writers", writers, "--operations", operations]);
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    let is_measured = |output: Output| assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    is_measured(measure("1", "cas"));
+    is_measured(measure("1,2", "cas,create"));
+    is_measured(measure("1,2", "cas,create"));
+    let profile = || std::fs::read(folder.path().join("m/profile.toml")).unwrap();
+    let before = profile();
+    for (writers, operations, only) in
+        [("1", "cas,create", "cas, create with 1 writer"), ("1,2", "cas", "cas with 1, 2 writers")]
+    {
+        let error = refused(measure(writers, operations), 2);
+        let this = format!("measure only {only}: give another --out");
+        says(&error, &["m has results of cas, create with 1, 2 writers. ", &this]);
+    }
+    assert_eq!(profile(), before);
+}
+
+/// A mistake in the store is told, and not that the folder has the results of another one.
+#[test]
+fn what_is_wrong_with_a_store_is_told_before_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &str| {
+        let mut command = program();
+        command.args(arguments.split(' ')).args(["--out", "m"]).current_dir(folder.path());
+        command.output().unwrap()
+    };
+    let made = run("measure memory: --quick --trials 1 --duration 100ms --writers 1 --operations cas");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let file = folder.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    let below = format!("file://{}/below", file.display());
+    for command in ["measure", "bench"] {
+        for (store, words) in [("s3://", "\"s3://\" is not a store"), (below.as_str(), "Not a directory")] {
+            let error = refused(run(&format!("{command} {store} --yes")), 2);
+            says(&error, &[words]);
+            assert!(!error.contains("holds the results of"), "{error}");
+        }
+    }
+    // A store that could be opened is not there afterwards.
+    let store = folder.path().join("store");
+    let asked = format!("measure file://{} --quick", store.display());
+    let error = refused(run(&asked), 2);
+    let told = format!("of `glidepath measure memory:`, and this command is `glidepath {asked} --out m`: give another");
+    says(&error, &[&told]);
+    assert!(!store.exists());
 }
 
 fn interrupted(folder: &tempfile::TempDir, is_second: bool) {

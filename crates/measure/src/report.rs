@@ -95,22 +95,8 @@ impl Report<'_> {
     fn findings(&self, measurements: &[&Measurement], outcomes: &[FittedLatencies<'_>]) -> Vec<String> {
         let mut found = Vec::new();
         for operation in [Operation::Cas, Operation::Create, Operation::Append] {
-            let mut guarded = measurements.iter().filter(|found| found.operation == operation);
-            let Some(alone) = guarded.next() else { continue };
-            let crowd = guarded.next_back().unwrap_or(alone);
-            let name = operation.name();
-            let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
-            found.push(format!(
-                "{name}: with {1} the median is {0} ms, with {2} successes/s; with {3} there are {4} successes/s, and \
-                 {5:.1} % of the attempts fail (1 - 1/N would be {6:.1} %).",
-                digits(median),
-                counted(alone.writers, "writer"),
-                digits(alone.throughput_per_s.mean),
-                counted(crowd.writers, "writer"),
-                digits(crowd.throughput_per_s.mean),
-                100.0 * crowd.failure_rate(),
-                100.0 * turns(crowd.writers),
-            ));
+            let guarded: Vec<_> = measurements.iter().copied().filter(|found| found.operation == operation).collect();
+            found.extend(of_writers(&guarded));
         }
         let unknown: u64 = measurements.iter().map(|found| found.unknown).sum();
         if unknown > 0 {
@@ -145,6 +131,30 @@ impl Report<'_> {
              long as planned, or until a writer has made its planned operations."
         )
     }
+}
+
+/// The finding about one guarded operation: with the fewest writers, and with the most if there are several numbers.
+fn of_writers(measured: &[&Measurement]) -> Option<String> {
+    let (alone, crowd) = (measured.first()?, measured.last()?);
+    let median = Numbers::of(&alone.success_ms).map_or(0.0, |numbers| numbers.median);
+    let mut words = format!(
+        "{}: with {} the median is {} ms, with {} successes/s",
+        alone.operation.name(),
+        counted(alone.writers, "writer"),
+        digits(median),
+        digits(alone.throughput_per_s.mean),
+    );
+    if measured.len() > 1 {
+        let (writers, rate) = (counted(crowd.writers, "writer"), digits(crowd.throughput_per_s.mean));
+        words.push_str(&format!("; with {writers} there are {rate} successes/s"));
+    }
+    // A writer that is alone does not lose.
+    if crowd.writers > 1 {
+        let (failed, in_turns) = (100.0 * crowd.failure_rate(), 100.0 * turns(crowd.writers));
+        words.push_str(&format!(", and {failed:.1} % of the attempts fail (1 - 1/N would be {in_turns:.1} %)"));
+    }
+    words.push('.');
+    Some(words)
 }
 
 fn rates(measurements: &[&Measurement]) -> Table {
@@ -300,5 +310,39 @@ fn fits(outcomes: &[FittedLatencies<'_>]) -> Table {
                The profile takes the mixture if the distance is at most 0.05, otherwise the data's own quantiles.",
         head: vec!["operation", "writers", "outcome", "lognormal", "gamma", "mixture of lognormals", "chosen"],
         rows: outcomes.iter().filter_map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glidepath_run::statistics::Spread;
+
+    use super::*;
+
+    fn measured(writers: u32, failures: usize) -> Measurement {
+        Measurement {
+            operation: Operation::Cas,
+            writers,
+            trials: 1,
+            success_ms: vec![0.5; 100],
+            failure_ms: vec![0.5; failures],
+            refused: 0,
+            unknown: 0,
+            throughput_per_s: Spread { mean: 1700.0, deviation: None },
+            failure_rate_error: None,
+        }
+    }
+
+    #[test]
+    fn one_number_of_writers_is_compared_with_no_other() {
+        let (one, four) = (measured(1, 0), measured(4, 300));
+        let alone = "cas: with 1 writer the median is 0.500 ms, with 1700 successes/s";
+        assert_eq!(of_writers(&[&one]), Some(format!("{alone}.")));
+        let fail = "and 75.0 % of the attempts fail (1 - 1/N would be 75.0 %).";
+        let both = format!("{alone}; with 4 writers there are 1700 successes/s, {fail}");
+        assert_eq!(of_writers(&[&one, &four]), Some(both));
+        let crowd = format!("{}, {fail}", alone.replace("1 writer", "4 writers"));
+        assert_eq!(of_writers(&[&four]), Some(crowd));
+        assert_eq!(of_writers(&[]), None);
     }
 }

@@ -3,6 +3,8 @@
 use glidepath_model::Span;
 use serde::{Deserialize, Serialize};
 
+use super::answers::grouped;
+
 /// How often an overwrite that conflicted is tried again before it is given up: what Iceberg's client for Java does
 /// (`commit.retry.num-retries`).
 pub const RETRIES: u32 = 4;
@@ -82,7 +84,7 @@ pub struct Samples {
     pub unknown: u64,
     /// Operations that were given up after the last retry.
     pub given_up: u64,
-    /// What was answered to tries that were not acknowledged, with counts.
+    /// What was answered to tries that were not acknowledged, without numbers and names, with the count of tries.
     pub errors: Vec<(String, u64)>,
 }
 
@@ -95,12 +97,13 @@ impl Samples {
         self.unknown += other.unknown;
         self.given_up += other.given_up;
         for (words, count) in other.errors {
-            self.note(words, count);
+            self.note(&words, count);
         }
     }
 
-    /// Counts an answer. Few different ones are kept.
-    pub fn note(&mut self, words: String, count: u64) {
+    /// Counts an answer. Those that differ in numbers and names only are one; few different ones are kept.
+    pub fn note(&mut self, words: &str, count: u64) {
+        let words = grouped(words);
         if let Some((_, known)) = self.errors.iter_mut().find(|(known, _)| *known == words) {
             *known += count;
         } else if self.errors.len() < MOST_ERRORS {
@@ -176,8 +179,8 @@ pub struct Outcome {
     pub not_modified: u64,
     /// Bytes of the answers.
     pub received_bytes: u64,
-    /// Processor time of the clients.
-    pub client_processor_ns: u64,
+    /// Processor time of the clients; absent for a simulation.
+    pub client_processor_ns: Option<u64>,
     /// The largest share of a thread of the clients that was busy: near 1, the clients are the limit.
     pub busiest_client: f64,
     /// Processor time of the server's processes, if they are known.
@@ -222,15 +225,15 @@ pub struct Line {
     pub not_modified: u64,
     /// Bytes of an answer, in the mean.
     pub received_bytes: f64,
-    /// Processor time of the clients for an operation.
-    pub client_processor_us: f64,
+    /// Processor time of the clients for an operation; absent for a simulation.
+    pub client_processor_us: Option<f64>,
     /// The largest share of a thread of the clients that was busy: near 1, the clients are the limit.
     pub busiest_client: f64,
     /// Processor time of the server's processes for an operation, if they are known.
     pub server_processor_us: Option<f64>,
     /// Whether what was acknowledged is there.
     pub checked: Option<Checked>,
-    /// What was answered to tries that were not acknowledged, with counts.
+    /// What was answered to tries that were not acknowledged, without numbers and names, with the count of tries.
     pub errors: Vec<(String, u64)>,
     /// What a simulation says, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,15 +275,16 @@ impl Line {
         let all = (figures.operations + overwrites.as_ref().map_or(0, |figures| figures.operations)).max(1) as f64;
         let mut errors = outcome.operations.errors.clone();
         errors.extend(outcome.overwrites.iter().flat_map(|samples| samples.errors.iter().cloned()));
+        let each_us = |ns: u64| ns as f64 / 1e3 / all;
         Self {
             cell,
             figures,
             overwrites,
             not_modified: outcome.not_modified,
             received_bytes: outcome.received_bytes as f64 / all,
-            client_processor_us: outcome.client_processor_ns as f64 / 1e3 / all,
+            client_processor_us: outcome.client_processor_ns.map(each_us),
             busiest_client: outcome.busiest_client,
-            server_processor_us: outcome.server_processor_ns.map(|ns| ns as f64 / 1e3 / all),
+            server_processor_us: outcome.server_processor_ns.map(each_us),
             checked: outcome.checked.clone(),
             errors,
             predicted: None,

@@ -3,6 +3,7 @@
 use glidepath_page::{Picture, ReportPage, Section, Table, counted, digits, signed};
 use glidepath_picture::{Axis, Chart, LineChart, PictureError, Point, Series};
 
+use super::answers::{after_conflicts, answers, tries};
 use super::cell::{Checked, Figures, Line, Workload};
 
 /// How it was measured, as in the report.
@@ -70,9 +71,11 @@ fn findings(lines: &[Line]) -> Vec<String> {
     if busy > 0 {
         found.push(format!("In {busy} cells a thread of the clients was busy for more than 90 % of the time: the clients may be the limit."));
     }
-    if let Some((words, count)) = lines.iter().flat_map(|line| &line.errors).max_by_key(|(_, count)| *count) {
-        found.push(format!("Not acknowledged most often ({count} times): {words}"));
+    if let Some((words, count)) = answers(lines).first() {
+        let tries = tries(*count);
+        found.push(format!("Most frequent answer other than success ({tries}; # is a number or a name): {words}"));
     }
+    found.extend(after_conflicts(lines));
     found
 }
 
@@ -100,7 +103,7 @@ fn table(lines: &[Line]) -> Table {
                     figures.conflicts.to_string(),
                     figures.given_up.to_string(),
                     (figures.busy + figures.unknown).to_string(),
-                    digits(line.client_processor_us),
+                    or_none(line.client_processor_us),
                     or_none(line.server_processor_us),
                     checked.unwrap_or_else(|| "-".to_owned()),
                     or_none(predicted.map(|predicted| predicted.per_s)),

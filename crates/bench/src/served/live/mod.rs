@@ -172,7 +172,7 @@ impl Measuring {
             processor.push(used);
         }
         let mut outcome = joined(&all);
-        outcome.client_processor_ns = processor.iter().sum();
+        outcome.client_processor_ns = Some(processor.iter().sum());
         let busiest = processor.iter().copied().max().unwrap_or_default();
         outcome.busiest_client = busiest as f64 / outcome.took_ns.max(1) as f64;
         outcome.server_processor_ns = server_after.zip(server).map(|(after, before)| after.saturating_sub(before));
@@ -232,6 +232,14 @@ impl Measuring {
             first
         })?
     }
+}
+
+/// Whether this is the URL of a server. Its host is looked up, and nothing is sent to it.
+///
+/// # Errors
+/// [`ServedError::Url`]
+pub fn check_url(url: &str) -> Result<(), ServedError> {
+    Address::parse(url, None).map(drop)
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -39,7 +39,7 @@ pub(super) fn meaning(
         Ok(answer) => answer,
         Err(ServedError::Broken(words)) => {
             samples.unknown += 1;
-            samples.note(format!("the connection broke: {words}"), 1);
+            samples.note(&format!("the connection broke: {words}"), 1);
             return Ok(Meaning::Unknown);
         }
         Err(ServedError::Unreachable(words)) => return Err(ServedError::Unreachable(words.clone())),
@@ -54,7 +54,7 @@ pub(super) fn meaning(
         _ => return Err(ServedError::Answer { what, words: answer.words() }),
     };
     *count += 1;
-    samples.note(answer.words(), 1);
+    samples.note(&answer.words(), 1);
     Ok(meaning)
 }
 

@@ -253,7 +253,7 @@ impl Client {
             // The simulated store has no faults.
             _ => return Err(words.to_owned()),
         }
-        samples.note(words.chars().take(120).collect(), 1);
+        samples.note(&words.chars().take(120).collect::<String>(), 1);
         Ok(())
     }
 
