@@ -293,7 +293,8 @@ fn text(lines: &[Line]) -> String {
     let mut text = table(&header.map(str::to_owned), 2, lines.iter().map(row).collect());
     if !lines.is_empty() && lines.iter().all(|line| line.failure.is_none()) {
         let runs: u64 = lines.iter().map(|line| line.seeds).sum();
-        text += &format!("\n\nAll {runs} runs held. Open: attempts whose client never learned what became of them.");
+        let all = if runs == 1 { "The one run held".to_owned() } else { format!("All {runs} runs held") };
+        text += &format!("\n\n{all}. Open: attempts whose client never learned what became of them.");
     }
     for line in lines {
         if let Some(Violated { seed, violation, replay }) = &line.failure {

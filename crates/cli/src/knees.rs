@@ -8,7 +8,7 @@ use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
 use glidepath_lab::knee::{Bound, Knee, KneeError, KneeOptions};
 use glidepath_lab::knees::{self, Ended, KneesError, Running, without_load};
 use glidepath_lab::schema::{Provenance, write_knees};
-use glidepath_lab::{pictures, report};
+use glidepath_lab::{pictures, report, setting};
 use glidepath_model::Span;
 use serde::Serialize;
 
@@ -214,13 +214,14 @@ fn json<'a>(experiment: &'a Experiment, knees: &'a [Knee]) -> Report<'a> {
 
 /// A heading, and a row for each point.
 fn text(experiment: &Experiment, knees: &[Knee]) -> String {
-    let Experiment { title, description, preset, notes, .. } = experiment;
+    let Experiment { title, description, notes, .. } = experiment;
     let threshold = knees.first().map_or(0.95, |knee| knee.threshold);
     let succeed = knees.first().and_then(|knee| knee.commit_within_s);
     let succeed = succeed.map_or_else(|| "succeed".to_owned(), |most| format!("land within {most} s"));
     let setting = format!(
-        "Preset {preset}. Knee: commits per second at which {:.4} % {succeed} (of validated overwrites if there are \
-         any), with its 95 % interval. Success, latencies and retries are those of the same transactions.",
+        "{}. Knee: commits per second at which {:.4} % {succeed} (of validated overwrites if there are any), with its \
+         95 % interval. Success, latencies and retries are those of the same transactions.",
+        setting::without_load(experiment),
         100.0 * threshold
     );
     let setting = setting.replacen(".0000 %", " %", 1);

@@ -12,37 +12,39 @@ use crate::whole::from_one;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "What is simulated")]
 pub(crate) struct LoadOptions {
-    /// The base configuration: iceberg, published-2026-03, published-2026-06, or a file
+    /// The base configuration: iceberg, published-2026-03, published-2026-06, or a file; a file and an experiment may have
+    /// other defaults than those below [default: the experiment's, or iceberg]
     #[arg(long, value_name = "NAME or FILE")]
     preset: Option<String>,
-    /// The store: a name (see `glidepath providers`) or a profile file
+    /// The store: a name (see `glidepath providers`) or a profile file [default: s3-standard]
     #[arg(long, value_name = "NAME or FILE,...", conflicts_with = "profile")]
     provider: Option<String>,
     /// The same as --provider: for the profile.toml that `glidepath measure` wrote
     #[arg(long, value_name = "FILE or NAME,...")]
     profile: Option<String>,
-    /// The commit protocol
+    /// The commit protocol [default: catalog-file]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = choice::protocol())]
     protocol: Vec<Protocol>,
-    /// The number of tables in the catalog
+    /// The number of tables in the catalog [default: 1]
     #[arg(long, value_name = "COUNT,...")]
     tables: Option<String>,
-    /// The share of fast appends, such as 90% or 0.9; the others are validated overwrites
+    /// The share of fast appends, such as 90% or 0.9; the others are validated overwrites [default: 100%]
     #[arg(long, value_name = "SHARE,...")]
     fast_append: Option<String>,
-    /// The time between arrivals, such as 20ms (the preset says whether it is the mean or the median)
+    /// The time between arrivals, such as 20ms (the preset says whether it is the mean or the median) [default: 100ms]
     #[arg(long, value_name = "TIME,...")]
     inter_arrival: Option<String>,
     /// The time of every request to the catalog; "none": the catalog is an object in the provider's store
+    /// [default: none]
     #[arg(long, value_name = "TIME,...")]
     catalog_latency: Option<String>,
-    /// The simulated time; results count the arrivals in its middle half
+    /// The simulated time; results count the arrivals in its middle half [default: 1h]
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
     /// Any other field: --set retry.retries=4 --set tables.choice='{ zipf = 1.5 }'; "none" removes an optional one
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// The number of seeds for each point
+    /// The number of seeds for each point [default: the experiment's, or 5; a search for knees takes as many as it needs]
     #[arg(long, value_name = "COUNT", value_parser = from_one::<u64>)]
     seeds: Option<u64>,
 }
@@ -104,5 +106,41 @@ impl LoadOptions {
             settings.push(set);
         }
         Ok(Overrides { preset: self.preset.clone(), seeds: self.seeds, quick: false, settings })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use glidepath_lab::experiment::{DEFAULT_PRESET, Experiment};
+
+    use super::*;
+
+    #[test]
+    fn help_states_the_defaults_of_the_presets() {
+        let command = LoadOptions::augment_args(Command::new("test"));
+        let help = |option: &str| {
+            let argument = command.get_arguments().find(|argument| argument.get_id().as_str() == option);
+            argument.and_then(|argument| argument.get_help()).map(ToString::to_string).unwrap_or_default()
+        };
+        for preset in [DEFAULT_PRESET, "published-2026-03", "published-2026-06"] {
+            let experiment = Experiment::of_preset(preset, &Overrides::default()).unwrap();
+            let config = &experiment.points[0].point.config;
+            let defaults = [
+                ("provider", config.provider.clone()),
+                ("protocol", config.catalog.protocol.name().to_owned()),
+                ("tables", config.tables.count.to_string()),
+                ("fast_append", format!("{}%", 100.0 * config.transaction.fast_append)),
+                ("inter_arrival", config.arrivals.scale.to_string()),
+                ("catalog_latency", config.catalog.latency.map_or("none".to_owned(), |latency| latency.to_string())),
+                ("duration", config.duration.to_string()),
+            ];
+            for (option, default) in defaults {
+                let stated = format!("[default: {default}]");
+                assert!(help(option).contains(&stated), "{preset}, {option}: {stated}: {}", help(option));
+            }
+            assert!(help("seeds").contains(&format!("or {};", experiment.seeds.len())), "{preset}: {}", help("seeds"));
+        }
+        assert!(help("preset").contains(&format!("or {DEFAULT_PRESET}]")), "{}", help("preset"));
     }
 }

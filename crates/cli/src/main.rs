@@ -1,7 +1,7 @@
 //! `glidepath`: how many commits per second will land, on which store, with which protocol?
 //!
 //! One file for each subcommand, with its `Arguments` and a `run`. What they share: `load_options.rs` (what is
-//! simulated), `setting.rs` (the same in words), `choice.rs` and `whole.rs` (values), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`,
+//! simulated), `choice.rs` and `whole.rs` (values), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`,
 //! `interrupt.rs`, `folder.rs` (where results go) and `origin.rs` (where they come from).
 //!
 //! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` and `txn` have
@@ -37,7 +37,6 @@ mod quantity;
 mod reproduce;
 #[cfg(feature = "serve")]
 mod serve;
-mod setting;
 mod simulate;
 mod threads;
 mod txn;
@@ -46,6 +45,7 @@ mod whole;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use glidepath_lab::setting;
 
 /// A simulation allocates millions of small objects: with this allocator it takes about 5 % less processor time.
 #[global_allocator]

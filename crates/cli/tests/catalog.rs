@@ -107,6 +107,7 @@ fn lives(place: &Place) {
     let swept = place.json("vacuum STORE --keep-versions 2 --keep-age 1h --json");
     assert_eq!((&swept["deleted_versions"], &swept["oldest_kept_version"]), (&0.into(), &0.into()));
     place.fails("vacuum STORE --keep-age 1s", 2, "10min");
+    place.fails("vacuum STORE --keep-age 0s", 2, "--keep-age 0s: the grace period is 0s; at least 10min");
 }
 
 #[test]

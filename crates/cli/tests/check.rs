@@ -22,6 +22,15 @@ timeout = \"1s\"
 ";
 
 #[test]
+fn one_run_is_told_of_in_the_singular() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = output(glidepath(folder.path(), "check manifest-chain --scenario storm --seeds 1"));
+    assert!(text.contains("The one run held. Open: "), "{text}");
+    let text = output(glidepath(folder.path(), "check catalog-file --scenario storm --seeds 2"));
+    assert!(text.contains("All 2 runs held. Open: "), "{text}");
+}
+
+#[test]
 fn every_protocol_in_every_scenario_is_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = output(glidepath(folder.path(), "check all --seeds 3"));

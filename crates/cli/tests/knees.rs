@@ -30,7 +30,12 @@ fn a_sweep_fills_its_folder_and_finds_everything_done_the_second_time() {
     let read = |name: &str| fs::read(results.join(name)).unwrap();
     let files = ["knees.parquet", "knees.jsonl", "table.txt", "pictures/usable-throughput-by-tables-count.png"];
     let first = files.map(read);
-    assert!(String::from_utf8(read("report.html")).unwrap().contains("95 % confidence"));
+    let report = String::from_utf8(read("report.html")).unwrap();
+    assert!(report.contains("95 % confidence"));
+    let setting = "Preset iceberg, tables on s3-standard, the catalog an object there, 100 % fast appends, protocol \
+                   catalog-file.";
+    assert!(report.contains(setting) && text.contains(setting), "{text}");
+    assert!(String::from_utf8(read("table.txt")).unwrap().contains(setting));
     output(glidepath(folder.path(), &format!("{options} --threads 1")));
     assert!(files.map(read) == first);
     // About the same as from a single search, which keeps a part of its budget for other searches.
@@ -71,9 +76,9 @@ fn mistakes_are_answered() {
         ("knees 4c --set arrivals.scale=5ms", "the search varies this value itself"),
         (
             "knees --tables 1,2 --commit-within 0s",
-            "tables.count = 1: commit_within: found 0; allowed: a time above zero",
+            "tables.count = 1: --commit-within: found 0; allowed: a time above zero",
         ),
-        ("knees --tables 1,2 --worst 1min", "tables.count = 1: worst: found 1min; allowed: a time from a 60th"),
+        ("knees --tables 1,2 --worst 1min", "tables.count = 1: --worst: found 1min; allowed: a time from a 60th"),
         ("knee --tables 1,2", "`glidepath knees` takes several"),
     ];
     for (arguments, expected) in cases {

@@ -82,9 +82,40 @@ fn one_load_as_json_has_units_in_its_names() {
 #[test]
 fn a_heading_names_what_all_loads_have_in_common() {
     let folder = tempfile::tempdir().unwrap();
-    let load = "simulate --duration 120s --inter-arrival 5s --seeds 1 --tables 1,2 --provider s3-express";
-    let text = output(glidepath(folder.path(), load));
-    assert!(text.contains("an arrival every 5s on average") && !text.contains("one table on"), "{text}");
+    let heading = |more: &str| {
+        let load = format!("simulate --duration 120s --inter-arrival 5s --seeds 1 {more}");
+        output(glidepath(folder.path(), &load))
+    };
+    let text = heading("--tables 1,2 --provider s3-express");
+    let expected = "tables on s3-express, the catalog an object there, 100 % fast appends, an arrival every 5s on";
+    assert!(text.contains(expected) && !text.contains("one table"), "{text}");
+    let text = heading("--provider s3-express,s3-standard");
+    let expected = "Preset iceberg, one table, the catalog an object in the provider's store, 100 % fast appends";
+    assert!(text.contains(expected), "{text}");
+    let text = heading("--provider s3-express,s3-standard --tables 1,2");
+    assert!(text.contains("Preset iceberg, the catalog an object in the provider's store, "), "{text}");
+}
+
+/// Of what is on a command line, or in README, and is no field here.
+#[test]
+fn an_unknown_field_is_answered_with_the_one_that_was_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("protocol = \"tickets\"\n", "protocol: found this unknown field (did you mean \"catalog.protocol\"?)"),
+        ("[sweep]\nprotocol = [\"tickets\"]\n", "unknown field \"protocol\" (did you mean \"catalog.protocol\"?)"),
+        ("threshold = 0.9\n", "(--threshold is an option of a search for knees, not a field)"),
+        (
+            "[sweep]\n\"arrivals.scale\" = [\"50ms\", \"0.05s\"]\n",
+            "arrivals.scale: found \"50ms\" and \"0.05s\", which are equal; allowed: each value once",
+        ),
+    ];
+    for (text, expected) in cases {
+        write(folder.path(), text);
+        for command in ["simulate", "knees"] {
+            let error = refused(glidepath(folder.path(), &format!("{command} mine.toml")), 2);
+            assert!(error.contains(expected), "{command}: {text}: {error}");
+        }
+    }
 }
 
 #[test]
@@ -238,7 +269,11 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
         ("simulate --inter-arrival 1us --duration 10s", "at most 2000000, which are the arrivals of"),
         ("simulate --seeds 0", "allowed: a whole number from 1 on"),
         ("simulate --threads 0", "allowed: a whole number from 1 on"),
-        ("simulate --tables 99999999999999999999", "found 99999999999999999999; allowed: a whole number from 0 to"),
+        ("simulate --tables -1", "allowed: a whole number from 1 to 100000"),
+        ("simulate --tables 1e9", "allowed: a whole number from 1 to 100000"),
+        ("simulate --tables 0", "allowed: 1 to 100000"),
+        ("simulate --fast-append 1,1.0", "found \"1\" and \"1.0\", which are equal"),
+        ("simulate --tables 99999999999999999999", "found 99999999999999999999; allowed: a whole number from 1 to"),
         ("simulate --inter-arrival 1000000000000h", "is too large for a span of time: at most 5124095h"),
         ("simulate --set retry.catalog=exponential", "allowed: the name with its fields"),
         ("simulate --provider s3", "did you mean \"s3-express\" or \"s3-standard\""),

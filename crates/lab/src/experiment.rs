@@ -166,6 +166,7 @@ impl Experiment {
                 Ok(PlannedPoint { coordinates, point: point(layers, origin, &mut profiles)? })
             })
             .collect::<Result<Vec<PlannedPoint>, ExperimentError>>()?;
+        sweep::check_points(&axes, &points, origin)?;
         notes.extend(points.iter().find_map(|planned| burst_misfit(&planned.point.config)).map(|allowed| {
             format!(
                 "The window, the middle half of the run, does not hold a whole number of bursts (two at least), so all \

@@ -11,6 +11,7 @@ pub mod report;
 pub mod reproduce;
 pub mod runner;
 pub mod schema;
+pub mod setting;
 pub mod summary;
 
 pub use experiment::{Axis, Experiment, PlannedPoint};

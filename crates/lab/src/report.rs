@@ -20,6 +20,7 @@ use maud::{Markup, html};
 use crate::experiment::Experiment;
 use crate::pictures::{Drawn, View};
 use crate::schema::Provenance;
+use crate::setting;
 use crate::summary::RunSummary;
 pub use knees::{knees_page, write_knees};
 
@@ -91,8 +92,8 @@ fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
         p.facts {
             "Experiment " strong { (experiment.name) } ": " (counted(points, "point")) ", "
             (counted(seeds, "seed")) " each, "
-            (crate::pictures::plain((run_s * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. Preset "
-            (experiment.preset) ". " (ending(experiment)) " Model version " (MODEL_VERSION)
+            (crate::pictures::plain((run_s * seeds as f64 / 360.0).round() / 10.0)) " simulated hours. "
+            (setting::of(experiment)) ". " (ending(experiment)) " Model version " (MODEL_VERSION)
             ", revision " (provenance.git_revision) "."
         }
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use glidepath_model::Span;
 use glidepath_point::{MOST_AT_ONCE, Point, Underway, expected_arrivals, simulate_while};
@@ -19,6 +20,9 @@ use crate::schema::{Provenance, SchemaError, TransactionFolder};
 
 /// The journal's name in a folder of runs.
 pub const JOURNAL: &str = "points.jsonl";
+
+/// The share of a run after which its progress is told again.
+const PART: f64 = 1.0 / 256.0;
 
 /// Opens the journal of a folder's runs, and creates both if need be.
 ///
@@ -34,8 +38,8 @@ pub struct Running<'a> {
     pub threads: NonZeroUsize,
     /// Set by the caller to stop: running pieces are finished, and no new one begins.
     pub stop: &'a AtomicBool,
-    /// Called after each finished run, from one thread.
-    pub progress: &'a mut dyn FnMut(Progress),
+    /// Called after each finished run and during long ones, by one thread at a time.
+    pub progress: &'a mut (dyn FnMut(Progress) + Send),
 }
 
 /// The progress.
@@ -47,9 +51,9 @@ pub struct Progress {
     pub total: usize,
     /// Finished runs from the journal.
     pub found: usize,
-    /// Simulated seconds so far, without runs from the journal.
+    /// Simulated seconds so far, also of runs under way, without runs from the journal.
     pub simulated_s: f64,
-    /// Expected work done so far, in arrivals, without runs from the journal.
+    /// Expected work done so far, in arrivals, also of runs under way, without runs from the journal.
     pub arrivals_done: f64,
     /// Expected work in total, in arrivals, without runs from the journal.
     pub arrivals_total: f64,
@@ -198,11 +202,21 @@ fn work(
 ) -> Result<Option<Progress>, RunError> {
     let found = results.len();
     let arrivals_total = todo.iter().map(|run| run.arrivals).sum();
-    let mut state = Progress { done: found, total: found + todo.len(), found, arrivals_total, ..Progress::default() };
+    let state = Progress { done: found, total: found + todo.len(), found, arrivals_total, ..Progress::default() };
     progress(state);
-    let work = |number: u64| todo[number as usize].execute(transactions, MOST_AT_ONCE);
+    let news = Mutex::new(News { state, underway: BTreeMap::new(), todo, progress });
+    let work = |number: u64| {
+        let mut part_done = |share: f64| {
+            let mut news = locked(&news);
+            news.underway.insert(number, share);
+            news.tell();
+        };
+        todo[number as usize].execute(transactions, MOST_AT_ONCE, &mut part_done)
+    };
     let take = |number: u64, outcome: Result<Metrics, Missing>| {
         let run = &todo[number as usize];
+        let mut news = locked(&news);
+        let state = news.state;
         let metrics = outcome.map_err(|missing| match missing {
             Missing::Unwritten(cause) => RunError::Transactions { done: state.done, cause },
             Missing::Crowded => RunError::Crowded { every: run.point.config.arrivals.scale },
@@ -212,20 +226,65 @@ fn work(
             journal.append(&run.key, &metrics).map_err(wrong)?;
         }
         results.insert(run.key.clone(), metrics);
-        state.done += 1;
-        state.simulated_s += run.point.config.duration.as_secs_f64();
-        state.arrivals_done += run.arrivals;
-        progress(state);
+        news.underway.remove(&number);
+        news.state = run.done(state, 1.0);
+        news.state.done += 1;
+        news.tell();
         Ok(())
     };
     let ended = parallel::each(todo.len() as u64, threads, stop, work, take)?;
+    let state = locked(&news).state;
     Ok((ended == parallel::Ended::Stopped).then_some(state))
 }
 
+/// What is told of the progress.
+struct News<'a> {
+    /// Of finished runs.
+    state: Progress,
+    /// The share that is done of each run under way, by its number.
+    underway: BTreeMap<u64, f64>,
+    todo: &'a [Run<'a>],
+    progress: &'a mut (dyn FnMut(Progress) + Send),
+}
+
+impl News<'_> {
+    fn tell(&mut self) {
+        let part = |state, (number, share): (&u64, &f64)| self.todo[*number as usize].done(state, *share);
+        let state = self.underway.iter().fold(self.state, part);
+        (self.progress)(state);
+    }
+}
+
+/// A worker that panicked left nothing half done here.
+fn locked<'a, 'b>(news: &'a Mutex<News<'b>>) -> MutexGuard<'a, News<'b>> {
+    news.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Run<'_> {
-    fn execute(&self, transactions: Option<&TransactionFolder<'_>>, most_at_once: u64) -> Result<Metrics, Missing> {
-        let mut crowded = false;
+    /// The progress after a share of this run.
+    fn done(&self, before: Progress, share: f64) -> Progress {
+        Progress {
+            simulated_s: before.simulated_s + share * self.point.config.duration.as_secs_f64(),
+            arrivals_done: before.arrivals_done + share * self.arrivals,
+            ..before
+        }
+    }
+
+    /// `part_done` is called with the share that is done, of the longest that the run can be.
+    fn execute(
+        &self,
+        transactions: Option<&TransactionFolder<'_>>,
+        most_at_once: u64,
+        part_done: &mut dyn FnMut(f64),
+    ) -> Result<Metrics, Missing> {
+        let longest_s = (self.point.config.duration + self.point.config.run_on).as_secs_f64();
+        let (mut crowded, mut told) = (false, 0.0);
         let outcome = simulate_while(self.point, self.seed, Mode::LocalClocks, &mut |underway: Underway| {
+            let share = (underway.reached.as_secs_f64() / longest_s).min(1.0);
+            if share >= told + PART {
+                told = share;
+                part_done(share);
+            }
             crowded = underway.at_once > most_at_once;
             !crowded
         });

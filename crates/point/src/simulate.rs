@@ -63,6 +63,8 @@ pub struct Underway {
     /// Of the transactions that [decide](Point::overwrites_decide) and whose work ended in the window: those that ended
     /// without a commit.
     pub failed: u64,
+    /// When the next transaction arrives, or the last one did: about the time that the run has reached.
+    pub reached: Instant,
 }
 
 /// State shared by all processes of a run.
@@ -75,6 +77,8 @@ struct Scene {
     last_arrival: Instant,
     /// The latest end of the run.
     horizon: Instant,
+    /// When the next transaction arrives.
+    next_arrival: Cell<Instant>,
     /// Whether all transactions that count have arrived.
     complete: Cell<bool>,
     /// Transactions that have not ended.
@@ -169,7 +173,10 @@ fn run<C: Catalog + 'static>(
     put_in_place(&simulation, point, catalog_store, table_store);
     let (mut luck, open) = (Stream::keyed(seed, SOURCE, 0), Rc::new(open));
     let arrivals = ArrivalTimes::new(&point.config.arrivals, move || luck.draw());
-    let arrivals = arrivals.inspect(|next| scene.complete.set(next.at > scene.last_arrival));
+    let arrivals = arrivals.inspect(|next| {
+        scene.next_arrival.set(next.at);
+        scene.complete.set(next.at > scene.last_arrival);
+    });
     let clients = arrivals.take_while(|next| next.at <= horizon).map(|Arrival { at, table }| {
         let (scene, open) = (Rc::clone(&scene), Rc::clone(&open));
         let start = move |env: SimEnv| {
@@ -183,7 +190,8 @@ fn run<C: Catalog + 'static>(
     let servers = leads.into_iter().map(|lead| (Instant::ZERO, Start::Server(lead, catalog_store)));
     let starts = servers.chain(clients).map(|(at, start)| (at, move |env: SimEnv| start.run(env)));
     let counts = simulation.run_while(starts, |events| {
-        go_on(Underway { events, at_once: scene.at_once.get(), failed: scene.failed.get() })
+        let (at_once, failed, reached) = (scene.at_once.get(), scene.failed.get(), scene.next_arrival.get());
+        go_on(Underway { events, at_once, failed, reached })
     });
     drop(simulation);
     let ended = scene.end().unwrap_or(horizon);
@@ -214,6 +222,7 @@ impl Scene {
             window: window(point.config.duration),
             last_arrival,
             horizon: last_arrival + point.config.run_on,
+            next_arrival: Cell::new(Instant::ZERO),
             complete: Cell::new(false),
             at_once: Cell::new(0),
             waiting: Cell::new(0),

@@ -21,6 +21,6 @@ pub use record::{End, Kind, Record, Spent};
 pub use requests::Requests;
 pub use spec::{
     Appends, Arrivals, Burst, Choice, Commit, History, ManifestList, Refresh, Retry, SpecError, Step, TableMetadata,
-    Tables, Transaction, Workload,
+    Tables, Transaction, Workload, whole_range,
 };
 pub use tables::TablePicker;

@@ -1,6 +1,8 @@
 //! The description of the workload in an experiment file: every field of the sections `arrivals`, `transaction`,
 //! `tables`, `commit` and `retry`.
 
+use std::ops::RangeInclusive;
+
 use glidepath_env::{Backoff, Capabilities};
 use glidepath_model::{ByteSize, Span};
 use serde::{Deserialize, Serialize};
@@ -284,8 +286,10 @@ impl Workload {
         )?;
         let sigma = transaction.runtime.sigma;
         check("transaction.runtime.sigma", sigma, (0.0..=5.0).contains(&sigma), "0 to 5")?;
-        check("tables.count", tables.count, (1..=100_000).contains(&tables.count), "1 to 100000")?;
-        check("tables.partitions", tables.partitions, (1..=10_000).contains(&tables.partitions), "1 to 10000")?;
+        for (field, value) in [("tables.count", tables.count), ("tables.partitions", tables.partitions)] {
+            let range = whole_range(field).unwrap_or(0..=u32::MAX);
+            check(field, value, range.contains(&value), format!("{} to {}", range.start(), range.end()))?;
+        }
         let up_to = |field, value: u32, most: u32, of: &str| {
             check(field, value, (1..=most).contains(&value), format!("1 to {most} ({of})"))
         };
@@ -299,6 +303,16 @@ impl Workload {
         let can_append = table_store.append || tables.manifest_list == ManifestList::Rewrite;
         let allowed = "\"rewrite\" (this store cannot append; a profile with an [append] section can)";
         check("tables.manifest_list", "\"append\"", can_append, allowed)
+    }
+}
+
+/// The range of a field with whole numbers, if it depends on no other field.
+#[must_use]
+pub fn whole_range(field: &str) -> Option<RangeInclusive<u32>> {
+    match field {
+        "tables.count" => Some(1..=100_000),
+        "tables.partitions" => Some(1..=10_000),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `glidepath catalog vacuum`: removes what no kept version needs.
 
 use clap::Args;
-use glidepath_model::{Span, Version};
+use glidepath_model::{ParseQuantityError, Span, Version};
 use glidepath_protocols::registry::Protocol;
 use glidepath_protocols::upkeep::{Count, Keep, Removed, VacuumError};
 use serde_json::{Map, Value, json};
@@ -27,15 +27,26 @@ pub(super) struct Arguments {
     keep_versions: u64,
     /// The time to keep a version after the next one was written; at least 10min [default: 24h, where versions carry
     /// times]
-    #[arg(long, value_name = "TIME")]
-    keep_age: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    keep_age: Option<Age>,
+}
+
+/// A time as it was given, which messages repeat.
+#[derive(Clone, Debug)]
+struct Age {
+    span: Span,
+    given: String,
+}
+
+fn age(given: &str) -> Result<Age, ParseQuantityError> {
+    Ok(Age { span: given.parse()?, given: given.to_owned() })
 }
 
 impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
         let protocol = site.catalog.protocol();
-        let age = match (self.keep_age, protocol.traits().keeps_times) {
+        let age = match (&self.keep_age, protocol.traits().keeps_times) {
             (Some(_), false) => {
                 let others = Protocol::which(|traits| traits.keeps_times);
                 let traits = protocol.traits();
@@ -47,15 +58,29 @@ impl Arguments {
                 );
                 return Err(Failure::Mistake(words));
             }
-            (given, true) => Some(given.unwrap_or(KEPT)),
+            (given, true) => Some(given.as_ref().map_or(KEPT, |age| age.span)),
             (None, false) => None,
         };
         let keep = Keep { versions: self.keep_versions, age };
-        let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| failed(&site, error))?;
+        let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| self.failed(&site, error))?;
         done(match self.common.json {
             true => print_json(&as_json(&removed, protocol.traits().versioned)),
             false => print(&as_text(&removed, protocol.traits().versioned)),
         })
+    }
+
+    /// The message of a vacuum that stopped.
+    fn failed(&self, site: &Site, error: VacuumError) -> Failure {
+        match (error, &self.keep_age) {
+            (VacuumError::Mistake(words), Some(age)) => {
+                // In the user's unit: zero has none of its own.
+                let words = words.replacen(&format!("is {};", age.span), &format!("is {};", age.given), 1);
+                Failure::Mistake(format!("--keep-age {}: {words}", age.given))
+            }
+            (VacuumError::Load(load), _) => site.failed(load),
+            (error @ VacuumError::Mistake(_), None) => Failure::Mistake(error.to_string()),
+            (error @ (VacuumError::Unproven(_) | VacuumError::Stopped(_)), _) => Failure::Failed(error.to_string()),
+        }
     }
 }
 
@@ -89,13 +114,4 @@ fn as_text(removed: &Removed, versioned: bool) -> String {
         return format!("{} {deleted}", verb(versioned));
     }
     format!("deleted {deleted}\nkept    versions {} to {}{more}", removed.oldest.0, removed.newest.0)
-}
-
-/// The message of a vacuum that stopped.
-fn failed(site: &Site, error: VacuumError) -> Failure {
-    match error {
-        VacuumError::Mistake(words) => Failure::Mistake(format!("--keep-age: {words}")),
-        VacuumError::Load(load) => site.failed(load),
-        VacuumError::Unproven(_) | VacuumError::Stopped(_) => Failure::Failed(error.to_string()),
-    }
 }

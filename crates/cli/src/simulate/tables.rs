@@ -2,10 +2,10 @@
 
 use glidepath_lab::experiment::Experiment;
 use glidepath_lab::report::{UNSETTLED, ending};
+use glidepath_lab::setting;
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
 
 use crate::output::{NONE, interval, mean, percent, rate, rate_end, seconds, table, three_digits};
-use crate::setting;
 
 /// With more points than this, only knees are printed.
 const ON_SCREEN: usize = 60;
@@ -26,9 +26,7 @@ fn heading(experiment: &Experiment) -> String {
         1 => "one seed".to_owned(),
         count => format!("means over {count} seeds, ± standard deviation"),
     };
-    let points: Vec<_> = experiment.points.iter().map(|planned| &planned.point).collect();
-    let parts = [vec![format!("Preset {}", experiment.preset)], setting::common(&points), vec![seeds]].concat();
-    let setting = format!("{}.", parts.join(", "));
+    let setting = format!("{}, {seeds}.", setting::of(experiment));
     lines.chain([setting, ending(experiment)]).chain(experiment.notes.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 

@@ -1,9 +1,21 @@
 //! How is a user's mistake reported? With what was found, what is allowed, and what was probably meant.
 
-use crate::library::did_you_mean;
+use std::collections::BTreeSet;
 
-/// Rewrites a message of the deserializer.
-pub(crate) fn complaint(message: &str) -> String {
+use glidepath_point::Config;
+use glidepath_workload::whole_range;
+use toml::{Table, Value};
+
+use super::DEFAULT_PRESET;
+use super::layers::OPTIONAL;
+use super::sweep::leaves;
+use crate::library::{Shelf, did_you_mean};
+
+/// Options of searches that look like fields.
+const OPTIONS: [&str; 6] = ["threshold", "worst", "commit_within", "within", "tolerance", "budget"];
+
+/// Rewrites a message of the deserializer about the field at this path.
+pub(crate) fn complaint(message: &str, path: &str) -> String {
     let message = message.trim();
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("{field} is missing: add it, or choose a preset that has it", field = unquoted(field));
@@ -28,10 +40,41 @@ pub(crate) fn complaint(message: &str) -> String {
     let too_large = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_err();
     let digits = digits.filter(|text| !text.is_empty() && too_large(text));
     let found = digits.unwrap_or(found);
-    let allowed = plain(allowed.strip_prefix("one of ").unwrap_or(allowed)).replace('`', "\"");
+    let allowed = match whole_range(path).filter(|_| allowed == "u32") {
+        Some(range) => format!("a whole number from {} to {}", range.start(), range.end()),
+        None => plain(allowed.strip_prefix("one of ").unwrap_or(allowed)).replace('`', "\""),
+    };
     let candidates = allowed.split('"').skip(1).step_by(2);
-    let hint = did_you_mean(unquoted(found), candidates);
+    let hint = match what {
+        "unknown field " => meant(unquoted(found), candidates),
+        _ => did_you_mean(unquoted(found), candidates),
+    };
     format!("found {what}{}{hint}; allowed: {allowed}", found.replace('`', "\""))
+}
+
+/// What somebody probably meant who gave an unknown field: a field of this name in a section, an option of a search, or
+/// one of the known names here that is similar.
+pub(super) fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let name = word.replace('-', "_");
+    let in_section = format!(".{name}");
+    let elsewhere = paths().into_iter().filter(|path| path.ends_with(&in_section));
+    let elsewhere: Vec<String> = elsewhere.map(|path| format!("\"{path}\"")).collect();
+    if !elsewhere.is_empty() {
+        return format!(" (did you mean {}?)", elsewhere.join(" or "));
+    }
+    match OPTIONS.contains(&name.as_str()) {
+        true => format!(" (--{} is an option of a search for knees, not a field)", name.replace('_', "-")),
+        false => did_you_mean(word, known),
+    }
+}
+
+/// The paths of fields: those that the default preset sets, and optional ones.
+fn paths() -> BTreeSet<String> {
+    let preset = Shelf::Presets.find(DEFAULT_PRESET).map(|found| found.text).unwrap_or_default();
+    let config = toml::from_str::<Config>(&preset).ok().and_then(|config| Table::try_from(&config).ok());
+    let mut entries = Vec::new();
+    leaves("", Value::Table(config.unwrap_or_default()), "", &mut entries);
+    entries.into_iter().map(|entry| entry.key).chain(OPTIONAL.map(str::to_owned)).collect()
 }
 
 /// Replaces the deserializer's names of types by words for people.
@@ -80,7 +123,26 @@ mod tests {
             ("something else", "something else"),
         ];
         for (message, expected) in cases {
-            assert_eq!(complaint(message), expected);
+            assert_eq!(complaint(message, "retry.retries"), expected);
         }
+    }
+
+    #[test]
+    fn a_range_is_the_same_for_every_mistake() {
+        let message = "invalid type: integer `-1`, expected u32";
+        let expected = "found integer \"-1\"; allowed: a whole number from 1 to 100000";
+        assert_eq!(complaint(message, "tables.count"), expected);
+    }
+
+    #[test]
+    fn a_field_of_another_section_and_an_option_are_recognized() {
+        let here = || ["provider", "tables"].into_iter();
+        assert_eq!(meant("protocol", here()), " (did you mean \"catalog.protocol\"?)");
+        assert_eq!(meant("fast-append", here()), " (did you mean \"transaction.fast_append\"?)");
+        assert_eq!(meant("scale", here()), " (did you mean \"arrivals.scale\" or \"transaction.runtime.scale\"?)");
+        assert_eq!(meant("servers", here()), " (did you mean \"catalog.servers\"?)");
+        let option = " (--commit-within is an option of a search for knees, not a field)";
+        assert_eq!(meant("commit_within", here()), option);
+        assert_eq!(meant("tabels", here()), " (did you mean \"tables\"?)");
     }
 }

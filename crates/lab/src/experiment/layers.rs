@@ -17,7 +17,7 @@ use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 
 /// Fields that `"none"` removes.
-const OPTIONAL: [&str; 8] = [
+pub(super) const OPTIONAL: [&str; 8] = [
     "catalog.latency",
     "catalog.store",
     "catalog.server",
@@ -122,7 +122,10 @@ impl Layers {
         let config: Result<Config, _> = serde_path_to_error::deserialize(Value::Table(self.table.clone()));
         match config {
             Ok(config) => Ok((config, self)),
-            Err(error) => Err(wrong(&error.path().to_string(), complaint(error.inner().message()))),
+            Err(error) => {
+                let path = error.path().to_string();
+                Err(wrong(&path, complaint(error.inner().message(), &path)))
+            }
         }
     }
 

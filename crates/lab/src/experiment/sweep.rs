@@ -1,12 +1,13 @@
 //! What does an experiment file vary? Reads the file's own keys and its axes; the rest is configuration.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::experiment::complaint::complaint;
+use crate::experiment::complaint::{complaint, meant};
 use crate::experiment::layers::Entry;
-use crate::experiment::{ALTERNATIVE, Axis, ExperimentError};
-use crate::library::did_you_mean;
+use crate::experiment::{ALTERNATIVE, Axis, ExperimentError, PlannedPoint};
 
 /// The most points: more are probably a typing error.
 const MOST_POINTS: usize = 100_000;
@@ -78,12 +79,14 @@ impl File {
         let (header, sections): (Table, Table) = table.into_iter().partition(|(key, _)| HEADER.contains(&key.as_str()));
         if let Some(unknown) = sections.keys().find(|key| !SECTIONS.contains(&key.as_str())) {
             let known = || HEADER.into_iter().chain(SECTIONS);
-            let hint = did_you_mean(unknown, known());
+            let hint = meant(unknown, known());
             let allowed = known().collect::<Vec<_>>().join(", ");
             return Err(field(origin, unknown, format!("found this unknown field{hint}; allowed: {allowed}")));
         }
-        let mut header: Header = serde_path_to_error::deserialize(Value::Table(header))
-            .map_err(|error| field(origin, &error.path().to_string(), complaint(error.inner().message())))?;
+        let mut header: Header = serde_path_to_error::deserialize(Value::Table(header)).map_err(|error| {
+            let path = error.path().to_string();
+            field(origin, &path, complaint(error.inner().message(), &path))
+        })?;
         let mut axes = Vec::new();
         collect_axes("", std::mem::take(&mut header.sweep), origin, &mut axes)?;
         if !header.alternatives.is_empty() {
@@ -129,7 +132,7 @@ fn alternatives(alternatives: Vec<Alternative>, origin: &str) -> AxisPlan {
     AxisPlan { key: ALTERNATIVE.to_owned(), choices: alternatives.into_iter().map(choice).collect() }
 }
 
-fn leaves(path: &str, value: Value, origin: &str, entries: &mut Vec<Entry>) {
+pub(super) fn leaves(path: &str, value: Value, origin: &str, entries: &mut Vec<Entry>) {
     match value {
         Value::Table(table) if !table.is_empty() || path.is_empty() => {
             for (key, value) in table {
@@ -186,6 +189,27 @@ pub(super) fn check(
 fn twice<'a>(values: impl Iterator<Item = &'a String>) -> Option<&'a String> {
     let mut seen = std::collections::BTreeSet::new();
     values.into_iter().find(|value| !seen.insert(*value))
+}
+
+/// Refuses two values of an axis that are written differently and mean the same, with the first values of the other
+/// axes and with the last: their points would be simulated twice.
+pub(super) fn check_points(axes: &[AxisPlan], points: &[PlannedPoint], origin: &str) -> Result<(), ExperimentError> {
+    // From a value of this axis to its next one.
+    let mut step = 1;
+    for axis in axes.iter().rev() {
+        let last = points.len().saturating_sub(1 + (axis.choices.len() - 1) * step);
+        let ends = points.iter().step_by(step).zip(points.iter().skip(last).step_by(step));
+        let mut seen = BTreeMap::new();
+        for ((first, last), choice) in ends.zip(&axis.choices).filter(|_| axis.key != ALTERNATIVE) {
+            if let Some(before) = seen.insert((first.point.key(0), last.point.key(0)), &choice.display) {
+                let origin = choice.entries.first().map_or(origin, |entry| entry.origin.as_str());
+                let both = format!("found \"{before}\" and \"{}\", which are equal", choice.display);
+                return Err(field(origin, &axis.key, format!("{both}; allowed: each value once")));
+            }
+        }
+        step *= axis.choices.len();
+    }
+    Ok(())
 }
 
 /// All combinations of a value of each axis, the last axis varying fastest.

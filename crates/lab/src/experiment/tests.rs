@@ -186,6 +186,23 @@ fn mistakes_are_answered_with_layer_field_found_and_allowed() {
             "[sweep]\n\"tables.cuont\" = [1]\n",
             "mine.toml, [sweep]: tables.cuont: found unknown field \"cuont\" (did you mean \"count\"?)",
         ),
+        (
+            "[sweep]\ntables.count = [1, 3]\narrivals.scale = [\"50ms\", \"1s\", \"0.05s\"]\nretry.retries = [1, 2]\n",
+            "mine.toml, [sweep]: arrivals.scale: found \"50ms\" and \"0.05s\", which are equal; allowed: each value",
+        ),
+        (
+            "protocol = \"tickets\"\n",
+            "mine.toml: protocol: found this unknown field (did you mean \"catalog.protocol\"?)",
+        ),
+        (
+            "[sweep]\nprotocol = [\"tickets\"]\n",
+            "mine.toml, [sweep]: protocol: found unknown field \"protocol\" (did you mean \"catalog.protocol\"?)",
+        ),
+        ("threshold = 0.9\n", "mine.toml: threshold: found this unknown field (--threshold is an option of a search"),
+        (
+            "[tables]\ncount = -1\n",
+            "mine.toml: tables.count: found integer \"-1\"; allowed: a whole number from 1 to 100000",
+        ),
         ("[sweep]\n\"tables.count\" = [1, 0]\n", "mine.toml, [sweep]: tables.count: found 0"),
         ("[[alternatives]]\nset = {}\n", "mine.toml: alternatives[0]: name is missing"),
         (

@@ -12,6 +12,7 @@ use crate::experiment::{Experiment, ONE_LOAD};
 use crate::knee::{Bound, KindAtKnee, Knee, KneeOptions};
 use crate::pictures::{Drawn, View, percent, plain, seconds, significant};
 use crate::schema::Provenance;
+use crate::setting;
 
 /// Writes the report into a folder, as [`REPORT`]. `pictures` are those planned for it.
 ///
@@ -46,8 +47,8 @@ pub fn knees_page(
     let facts = html! {
         p.facts {
             (counted(knees.len(), "knee")) ", one for each point of the experiment " strong { (experiment.name) }
-            " without its loads. Preset "
-            (experiment.preset) ", model version " (MODEL_VERSION) ", revision " (provenance.git_revision) "."
+            " without its loads. " (setting::without_load(experiment)) ". Model version " (MODEL_VERSION)
+            ", revision " (provenance.git_revision) "."
         }
     };
     let body = html! {

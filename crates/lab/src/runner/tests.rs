@@ -107,7 +107,20 @@ fn a_run_ends_when_too_many_transactions_are_under_way() {
     let experiment = experiment();
     let point = &experiment.points[2].point;
     let run = Run { point, index: 2, seed: 1, key: point.key(1), arrivals: expected_arrivals(point) };
-    let whole = run.execute(None, MOST_AT_ONCE).unwrap();
+    let whole = run.execute(None, MOST_AT_ONCE, &mut |_| ()).unwrap();
     assert!(whole.all.run_ended > 0);
-    assert!(matches!(run.execute(None, 2), Err(Missing::Crowded)));
+    assert!(matches!(run.execute(None, 2, &mut |_| ()), Err(Missing::Crowded)));
+}
+
+/// One load may take minutes, and is a single run.
+#[test]
+fn progress_is_told_within_a_run() {
+    let (experiment, stop, mut told) = (of_seeds(1), AtomicBool::new(false), Vec::new());
+    let mut progress = |progress: Progress| told.push(progress);
+    let running = Running { threads: NonZeroUsize::MIN, stop: &stop, progress: &mut progress };
+    assert!(matches!(run(&experiment, None, running), Ok(Ended::Complete(_))));
+    assert!(told.iter().any(|progress| progress.done == 0 && progress.arrivals_done > 0.0), "{told:?}");
+    assert!(told.is_sorted_by(|a, b| a.arrivals_done <= b.arrivals_done && a.simulated_s <= b.simulated_s), "{told:?}");
+    let last = told.last().unwrap();
+    assert_eq!((last.done, last.arrivals_done, last.simulated_s), (4, last.arrivals_total, 480.0));
 }

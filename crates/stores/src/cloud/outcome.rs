@@ -231,13 +231,24 @@ impl fmt::Display for Ending {
             Self::NotTried { why } if why.contains("169.254.169.254") => {
                 write!(
                     f,
-                    "no credentials in the environment (docs/stores/s3.md, azure.md and gcs.md name the variables), in files, or \
-                     from this machine's role ({why})"
+                    "no credentials in the environment ({} names the variables), in files, or from this machine's role \
+                     ({why})",
+                    page_of_credentials(why)
                 )
             }
             Self::NotTried { why } => write!(f, "{why}"),
         }
     }
+}
+
+/// The page on a provider's credentials, by the path at which its machines get them.
+fn page_of_credentials(why: &str) -> &'static str {
+    let pages = [
+        ("/latest/", "docs/stores/s3.md"),
+        ("/metadata/identity", "docs/stores/azure.md"),
+        ("/computeMetadata/", "docs/stores/gcs.md"),
+    ];
+    pages.iter().find(|(path, _)| why.contains(*path)).map_or("docs/stores", |(_, page)| *page)
 }
 
 impl fmt::Display for Answer {

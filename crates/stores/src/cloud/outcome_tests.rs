@@ -191,7 +191,10 @@ fn reads() {
 #[test]
 fn who_has_no_credentials_is_told_so() {
     let words = |why: &str| Ending::NotTried { why: why.to_owned() }.to_string();
-    assert!(words("PUT http://169.254.169.254/latest/api/token: 403").starts_with("no credentials"));
+    let of_s3 = words("PUT http://169.254.169.254/latest/api/token: 403");
+    assert!(of_s3.starts_with("no credentials in the environment (docs/stores/s3.md names the variables)"), "{of_s3}");
+    let of_azure = words("GET http://169.254.169.254/metadata/identity/oauth2/token: 404");
+    assert!(of_azure.contains("(docs/stores/azure.md names"), "{of_azure}");
     assert_eq!(words("an impossible key"), "an impossible key");
 }
 
