@@ -334,7 +334,7 @@ pub(crate) fn concerns_one_file(error: &io::Error) -> bool {
 
 /// Whether something else is in the place of a file: a folder, a pipe, a socket, a device that is not there, or a link that
 /// leads nowhere a path can.
-fn is_no_file(error: &io::Error) -> bool {
+pub(crate) fn is_no_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, IsADirectory, NotSeekable};
     matches!(error.kind(), InvalidFilename | IsADirectory | NotSeekable)
         || matches!(error.raw_os_error(), Some(ELOOP | ENXIO | ENODEV))

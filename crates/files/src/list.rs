@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use glidepath_env::{Access, Files, Key, ListPage, Listed, Payload, Tag};
 use glidepath_model::ByteSize;
 
-use crate::act::{ELOOP, concerns_one_file, named};
+use crate::act::{ELOOP, concerns_one_file, is_no_file, named};
 use crate::file;
 use crate::folders::Folders;
 use crate::names::{self, Entry, entry};
@@ -16,6 +16,22 @@ use crate::names::{self, Entry, entry};
 struct Listing<'a> {
     prefix: &'a [u8],
     after: Option<&'a [u8]>,
+}
+
+/// After so many folders a listing looks whether each is a link. Before, that would be a request more for each.
+const LOOKED_AT_FROM: u32 = 10_000;
+
+/// The most links that it follows from then on.
+const MOST_LINKS: u32 = 1000;
+
+/// The links that a listing has followed. A few of somebody else's can make 2^40 paths: two that lead to the folder in which
+/// they are, or in each folder two to the next one.
+#[derive(Default)]
+struct Links {
+    folders: u32,
+    followed: u32,
+    /// From now on none is followed.
+    too_many: bool,
 }
 
 /// An item of a folder: the beginning of its key, whether it is an object, its path.
@@ -35,21 +51,20 @@ impl<F: Files> Folders<F> {
         // At most as deep as keys have bytes.
         let mut folders =
             vec![self.wanted_of(&listing, &first, begin.as_bytes()).await?.unwrap_or_default().into_iter()];
-        // Whether links have led too deep: then none is followed any more, because two that lead to the folder in which they
-        // are make 2^40 paths.
-        let mut too_deep = false;
+        let mut links = Links::default();
         while let Some(folder) = folders.last_mut() {
             let Some((key, is_object, path)) = folder.next() else {
                 folders.pop();
                 continue;
             };
             if !is_object {
-                if too_deep && self.files.is_link(&path).await? {
+                let is_long = key.len() > names::LONGEST_KEY;
+                if is_long || !self.follows(&mut links, &path).await? {
+                    links.too_many |= is_long && self.is_below_link(&path).await?;
                     continue;
                 }
-                let wanted =
-                    if key.len() > names::LONGEST_KEY { None } else { self.wanted_of(&listing, &path, &key).await? };
-                too_deep |= wanted.is_none();
+                let wanted = self.wanted_of(&listing, &path, &key).await?;
+                links.too_many |= wanted.is_none();
                 folders.push(wanted.unwrap_or_default().into_iter());
                 continue;
             }
@@ -64,6 +79,30 @@ impl<F: Files> Folders<F> {
         Ok(page)
     }
 
+    /// Whether a listing goes into this folder.
+    async fn follows(&self, links: &mut Links, path: &Path) -> io::Result<bool> {
+        links.folders += 1;
+        if !links.too_many && links.folders < LOOKED_AT_FROM {
+            return Ok(true);
+        }
+        if !self.files.is_link(path).await? {
+            return Ok(true);
+        }
+        links.followed += 1;
+        links.too_many |= links.followed > MOST_LINKS;
+        Ok(!links.too_many)
+    }
+
+    /// Whether a link leads there.
+    async fn is_below_link(&self, path: &Path) -> io::Result<bool> {
+        for folder in path.ancestors().take_while(|folder| **folder != *self.objects) {
+            if self.files.is_link(folder).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The items of a folder that may be part of the listing, in order; `None` if too many links lead there.
     async fn wanted_of(&self, listing: &Listing<'_>, path: &Path, begin: &[u8]) -> io::Result<Option<Vec<FolderItem>>> {
         let names = match self.files.names(path).await {
@@ -73,6 +112,7 @@ impl<F: Files> Folders<F> {
                 return Ok(Some(Vec::new()));
             }
             Err(error) if error.raw_os_error() == Some(ELOOP) => return Ok(None),
+            Err(error) if is_no_file(&error) => return Ok(Some(Vec::new())),
             Err(error) => return Err(named(error, path)),
         };
         let mut found = Vec::new();

@@ -163,7 +163,7 @@ pub struct Finding {
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The findings, the worst first.
+    /// The findings, the worst first. However many there are, some of what is damaged are among them.
     pub findings: Vec<Finding>,
     /// The protocol has no versions of a catalog, so the fields about versions say nothing.
     pub unversioned: bool,
@@ -185,7 +185,7 @@ impl Report {
     /// Whether something is damaged, or may be.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.more_findings > 0 || self.findings.iter().any(|finding| finding.severity <= Severity::Unread)
+        self.findings.iter().any(|finding| finding.severity <= Severity::Unread)
     }
 }
 

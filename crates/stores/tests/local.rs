@@ -311,6 +311,7 @@ async fn files_of_others_hide_no_objects() {
         std::os::unix::fs::symlink(to, place(name)).unwrap();
     }
     assert!(std::process::Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());
+    std::os::unix::fs::symlink("l".repeat(300), place("long")).unwrap();
     let listed = store.list(&Key::new(""), None, 10_000).await.unwrap().objects;
     let listed: Vec<&str> = listed.iter().map(|listed| listed.key.as_str()).collect();
     let own: Vec<&str> = listed.iter().copied().filter(|key| !key.starts_with("here/")).collect();
@@ -328,6 +329,35 @@ async fn files_of_others_hide_no_objects() {
             fs::rename(place(name), place(&name.repeat(26)[..26])).unwrap();
         }
     }
+}
+
+/// Somebody's folders lead to one another in 2^30 ways, or are deeper than any key; what the owner has linked is listed.
+#[tokio::test]
+async fn links_are_followed_and_do_not_lead_astray() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = store(directory.path());
+    for key in ["a/x", "own/y", "z/y"] {
+        store.put(&Key::new(key), body("x".to_owned()), Guard::Absent).await.unwrap();
+    }
+    let place = |name: &str| directory.path().join("objects").join(name);
+    fs::rename(place("own"), elsewhere.path().join("own")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("own"), place("own")).unwrap();
+    fs::create_dir_all(place(&format!("deep/{}", vec!["x".repeat(70); 16].join("/")))).unwrap();
+    let own = async || {
+        let listed = store.list(&Key::new(""), None, usize::MAX).await.unwrap().objects;
+        let keys = listed.into_iter().map(|listed| listed.key.as_str().to_owned());
+        keys.filter(|key| !key.contains("maze")).collect::<Vec<_>>()
+    };
+    assert_eq!(own().await, ["a/x", "own/y", "z/y"]);
+    for level in 0..30 {
+        fs::create_dir(place(&format!("maze{level:02}"))).unwrap();
+        for link in ["left", "right"] {
+            std::os::unix::fs::symlink(format!("../maze{:02}", level + 1), place(&format!("maze{level:02}/{link}")))
+                .unwrap();
+        }
+    }
+    let listed = own().await;
+    assert!(["a/x", "z/y"].iter().all(|key| listed.iter().any(|listed| listed == key)), "{listed:?}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 //! 4. The hint must name an existing version that is not too old.
 //!
 //! In memory: a page of each height, the cache, the names of the objects that kept versions refer to, references to
-//! damaged pages and those above them, and up to [`MOST`] findings. Every page is read once, not once per version.
+//! damaged pages and those above them, and up to [`MOST`] findings of damage and as many others. Every page is read once, not once per version.
 //!
 //! May run concurrently with writers and vacuums: what a vacuum removes meanwhile is not reported.
 
@@ -30,7 +30,8 @@ pub use finding::{Extent, Finding, Severity, Trouble};
 /// Keys listed at a time.
 const PAGE: usize = 1000;
 
-/// The maximum number of findings reported; the others are counted.
+/// The maximum number of findings of damage that are reported, and of all others: what is harmless takes no place from
+/// damage. The rest are counted.
 const MOST: usize = 1000;
 
 /// After this many objects that cannot be read, the store itself is taken to have failed.
@@ -42,7 +43,7 @@ const HINT_LATE: u64 = 64;
 /// The result of checking a chain.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// What is wrong; at most a thousand findings.
+    /// What is wrong: at most a thousand findings of what is damaged or could not be read, and a thousand others.
     pub findings: Vec<Finding>,
     /// How many more there are.
     pub more_findings: u64,
@@ -66,7 +67,7 @@ impl Checked {
     /// Whether something is damaged, or may be.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        self.more_findings > 0 || self.findings.iter().any(|finding| finding.severity() <= Severity::Unread)
+        self.findings.iter().any(Finding::is_damage)
     }
 }
 
@@ -77,6 +78,8 @@ struct Look<'a, E: Env> {
     /// Whether a version that decodes has been seen.
     begun: bool,
     unread: u32,
+    /// The findings of damage, and all others.
+    told: [usize; 2],
     /// The objects in which pages of kept versions are.
     homes: BTreeSet<Home>,
     /// Pages that cannot be read, and those above them. Only looked up, never iterated.
@@ -105,6 +108,7 @@ impl<E: Env> ManifestChain<E> {
             checked: Checked::default(),
             begun: false,
             unread: 0,
+            told: [0, 0],
             homes: BTreeSet::new(),
             bad: HashSet::new(),
             missing: BTreeSet::new(),
@@ -144,9 +148,13 @@ impl<E: Env> ManifestChain<E> {
 
 impl<E: Env> Look<'_, E> {
     fn report(&mut self, trouble: Trouble, object: Key, version: Option<Version>) {
-        match self.checked.findings.len() {
-            MOST.. => self.checked.more_findings += 1,
-            _ => self.checked.findings.push(Finding { trouble, object, version }),
+        let finding = Finding { trouble, object, version };
+        let told = &mut self.told[usize::from(!finding.is_damage())];
+        if *told < MOST {
+            *told += 1;
+            self.checked.findings.push(finding);
+        } else {
+            self.checked.more_findings += 1;
         }
     }
 

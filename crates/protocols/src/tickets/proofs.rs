@@ -2,7 +2,7 @@
 //!
 //! A transaction that committed has put a slot into the register of each of its names, which its record lists. A slot on top of an
 //! intent was put by one who had read the record of that intent; if it has an intent too, its commit tells what the record said.
-//! A name that was ever something was in a namespace, which has a register.
+//! A name that something settled was in a namespace, which has a register.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,8 @@ impl<E: Env> Tickets<E> {
         Ok(())
     }
 
-    /// Whether there is a register of each namespace in which something was once, also if it is gone.
+    /// Whether there is a register of each namespace in which something was before the last commit to it. (What came and went
+    /// in one commit proves nothing: so may its namespace have.)
     pub(super) async fn check_namespaces(
         &self,
         names: &BTreeMap<Name, Seen>,
@@ -87,7 +88,7 @@ impl<E: Env> Tickets<E> {
         let (found, mut told) = (check.registers(), BTreeSet::new());
         for (name, seen) in names {
             // What is there now is an orphan if its namespace is lost.
-            let was = seen.slot.as_ref().is_some_and(|slot| slot.commit.0 != 0) && seen.now().is_none();
+            let was = seen.slot.as_ref().is_some_and(|slot| slot.settled.is_some()) && seen.now().is_none();
             let Some(parent) = name.parent().filter(|parent| was && !names.contains_key(parent)) else { continue };
             if found.contains(self.shared_state.keys.register(&parent).as_str()) || !told.insert(parent.clone()) {
                 continue;

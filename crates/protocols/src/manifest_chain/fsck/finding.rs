@@ -111,6 +111,12 @@ impl Finding {
         }
     }
 
+    /// Whether something is damaged, or could not be read and may be.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        self.severity() <= Severity::Unread
+    }
+
     /// A word for programs.
     #[must_use]
     pub fn word(&self) -> &'static str {

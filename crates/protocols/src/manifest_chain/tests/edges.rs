@@ -192,6 +192,22 @@ fn another_pack_is_not_read_as_that_of_a_version() {
     assert_eq!(found, [("damaged-page", newer.as_str())]);
 }
 
+/// Harmless objects are no damage, however many there are, and take no place from a finding of damage.
+#[test]
+fn many_harmless_findings_are_no_damage_and_hide_none() {
+    let (world, chain, _) = created(Layout::Paged);
+    commit(&chain, &[vec![create("n")]]);
+    for number in 0..1100 {
+        world.duplicate(&key_of(Version(0)), &format!("versions/foreign{number}"));
+    }
+    let open = || world.chain(SharedState::new("", 1 << 20));
+    let checked = at_once(open().fsck()).unwrap();
+    assert_eq!((checked.findings.len(), checked.more_findings, checked.is_damaged()), (1000, 100, false));
+    world.tamper(&key_of(Version(1)), |bytes| bytes[20] ^= 1);
+    let checked = at_once(open().fsck()).unwrap();
+    assert!(checked.is_damaged(), "{:?}", checked.findings.first());
+}
+
 /// A missing or damaged version does not count as old.
 #[test]
 fn a_vacuum_takes_nothing_for_old_that_it_cannot_read() {
