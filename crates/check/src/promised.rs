@@ -65,7 +65,8 @@ pub(crate) fn promised<D: Design>(objects: &Objects, made: &[Made], kept: Kept) 
     })
 }
 
-/// Whether one damaged object gives no wrong answer, and is found by fsck if something cannot be read.
+/// Whether one damaged object gives no wrong answer, and is found by fsck if something cannot be read. The seed chooses the
+/// damage.
 pub(crate) fn damaged<D: Design>(objects: &Objects, made: &[Made], seed: u64) -> Result<(), String> {
     let mut objects = objects.clone();
     let Some(how) = damage(&mut objects, seed) else { return Ok(()) };

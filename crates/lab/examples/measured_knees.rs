@@ -90,6 +90,7 @@ fn binds(answer: &Answer) -> String {
         Some(Resource::History) => "history",
         Some(Resource::RealConflicts) => "real conflicts",
         Some(Resource::Retries) => "retries",
+        None if answer.knee.bound.is_lower() => "not known",
         None => "nothing alone",
     };
     words.to_owned()

@@ -163,7 +163,7 @@ pub struct Finding {
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The findings, the worst first. However many there are, some of what is damaged are among them.
+    /// The findings, the worst first. If there are more, at least one of damage is here if there is any.
     pub findings: Vec<Finding>,
     /// The protocol has no versions of a catalog, so the fields about versions say nothing.
     pub unversioned: bool,

@@ -8,7 +8,8 @@
 //! 4. The hint must name an existing version that is not too old.
 //!
 //! In memory: a page of each height, the cache, the names of the objects that kept versions refer to, references to
-//! damaged pages and those above them, and up to [`MOST`] findings of damage and as many others. Every page is read once, not once per version.
+//! damaged pages and those above them, and up to [`MOST`] findings of damage and as many others. Every page is read once,
+//! not once per version.
 //!
 //! May run concurrently with writers and vacuums: what a vacuum removes meanwhile is not reported.
 

@@ -289,6 +289,10 @@ fn formats_are_written_as_in_the_newest_files() {
         }
         let differs = kept.lines().zip(now.lines()).position(|(kept, now)| kept != now);
         let line = differs.unwrap_or_else(|| kept.lines().count().min(now.lines().count())) + 1;
-        panic!("{} is not what is written now, from line {line} on: see above", format.file(newest).display());
+        panic!(
+            "{} is not what is written now, from line {line} on: see the beginning of {}",
+            format.file(newest).display(),
+            file!()
+        );
     }
 }
