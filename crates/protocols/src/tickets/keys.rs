@@ -85,13 +85,13 @@ impl Keys {
             return Some(Place::Format);
         }
         if let Some(id) = rest.strip_prefix("txns/") {
-            return u128::from_str_radix(id, 16).ok().map(|id| Place::Txn(TxnId(id)));
+            return digits::<32>(id).map(|id| Place::Txn(TxnId(id)));
         }
         let end = key.as_str().rfind('/')? + 1;
         let (of, number) = (key.as_str()[..end].to_owned(), slot_number(key)?);
-        match rest.split('/').next()? {
-            "names" => Some(Place::Slot(of, number)),
-            "rosters" => Some(Place::Roster(of, number)),
+        match rest.split('/').collect::<Vec<_>>()[..] {
+            ["names", namespace, name, _] if is_namespace(namespace) && is_name(name) => Some(Place::Slot(of, number)),
+            ["rosters", namespace, _] if is_namespace(namespace) => Some(Place::Roster(of, number)),
             _ => None,
         }
     }
@@ -106,10 +106,31 @@ pub(super) fn numbered(prefix: &str, number: u64) -> Key {
     Key::new(&format!("{prefix}{:016x}", u64::MAX - number))
 }
 
-/// The number of the slot with this key.
+/// The number of the slot with this key; `None` if it is the key of no slot.
 pub(super) fn slot_number(key: &Key) -> Option<u64> {
-    let (_, digits) = key.as_str().rsplit_once('/')?;
-    u64::from_str_radix(digits, 16).ok().map(|inverted| u64::MAX - inverted)
+    let (_, last) = key.as_str().rsplit_once('/')?;
+    let number = u64::MAX - u64::try_from(digits::<16>(last)?).ok()?;
+    (number > 0).then_some(number)
+}
+
+/// A number of so many hexadecimal digits, as it is written in a key.
+fn digits<const COUNT: usize>(text: &str) -> Option<u128> {
+    let written = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (text.len() == COUNT && text.bytes().all(written)).then(|| u128::from_str_radix(text, 16).ok())?
+}
+
+fn is_namespace(part: &str) -> bool {
+    part == "r" || is_name(part)
+}
+
+/// Whether a part of a key is an encoded name.
+fn is_name(part: &str) -> bool {
+    let name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'=');
+    match part.split_at_checked(1) {
+        Some(("n", text)) => text.bytes().all(name),
+        Some(("h", hash)) => digits::<32>(hash).is_some(),
+        _ => false,
+    }
 }
 
 /// Lower-case letters, digits, `-` and `_` stay; every other byte is `=` and two hexadecimal digits. So different names

@@ -16,6 +16,7 @@
 mod audit;
 mod commit;
 mod design;
+mod fsck;
 mod keys;
 mod known;
 mod list;

@@ -149,6 +149,57 @@ fn a_register_that_a_committed_transaction_named_is_missed() {
     }
 }
 
+/// Commits to the name alone, with as many slots, make up for none.
+#[test]
+fn the_slot_of_a_committed_transaction_is_missed_beside_other_slots() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let keys = catalog.shared_state.keys.clone();
+    for version in 5..9 {
+        assert!(matches!(commit(&process(&world), &[A], version), Outcome::Committed(_)));
+    }
+    assert!(matches!(commit(&process(&world), &[A, B], 9), Outcome::Committed(_)));
+    assert_eq!(damages(&world), []);
+    let [of_a, of_b] = [(A, 6), (B, 2)].map(|(id, number)| keys.slot(&Name::numbered(id), number));
+    for lost in [&of_a, &of_b] {
+        world.duplicate(lost.as_str(), "backup");
+        world.remove(lost.as_str());
+        assert_eq!(damages(&world), [("missing", lost.clone())]);
+        world.duplicate("backup", lost.as_str());
+    }
+    assert_eq!(damages(&world), []);
+    // What a vacuum emptied may have been the intent's slot.
+    assert!(matches!(commit(&process(&world), &[A], 10), Outcome::Committed(_)));
+    at_once(PerName::vacuum(&process(&world), Keep::LEAST)).unwrap();
+    assert_eq!(damages(&world), []);
+}
+
+/// Objects of somebody else, below our prefix and with names that are none of ours, are passed over.
+#[test]
+fn foreign_objects_are_no_slots() {
+    let world = World::default();
+    let catalog = begun(&world);
+    let slot = catalog.shared_state.keys.slot(&Name::numbered(A), 1);
+    let register = slot.as_str().rsplit_once('/').unwrap().0;
+    for foreign in [
+        "tickets/names/README".to_owned(),
+        "tickets/names/a/b/fffffffffffffffe".to_owned(),
+        "tickets/names/r/fffffffffffffffe".to_owned(),
+        "tickets/rosters/r/notes/fffffffffffffffe".to_owned(),
+        "tickets/txns/7".to_owned(),
+        format!("{register}/cafe"),
+        format!("{register}/+fffffffffffffff"),
+        format!("{register}/ffffffffffffffff"),
+        format!("{register}/0FFFFFFFFFFFFFFF"),
+    ] {
+        world.duplicate(slot.as_str(), &foreign);
+    }
+    assert_eq!(damages(&world), []);
+    assert!(matches!(commit(&process(&world), &[A], 5), Outcome::Committed(_)));
+    at_once(PerName::vacuum(&process(&world), Keep::LEAST)).unwrap();
+    assert_eq!(damages(&world), []);
+}
+
 /// What was in it is gone, but was there.
 #[test]
 fn a_namespace_without_a_register_is_missed() {
