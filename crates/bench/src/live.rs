@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use glidepath_env::Env;
+use glidepath_model::Span;
 use glidepath_protocols::group::{Group, Leader, RetryPolicy};
 use glidepath_protocols::registry::Settings;
 use glidepath_stores::{LiveEnv, Store};
@@ -46,7 +47,9 @@ pub fn fill(
     rows: u64,
     progress: impl FnMut(u64) -> bool,
 ) -> Result<(), LiveError> {
-    let catalog = design.protocol.open(LiveEnv::new(), store.clone(), prefix);
+    // In the world of the clients, because protocols take long to compile for each.
+    let world = CountedWorld::new(LiveEnv::new(), store.clone(), Span::ZERO);
+    let catalog = design.protocol.open(world.clone(), world, prefix);
     Ok(runtime()?.block_on(rows::fill(&catalog, design, rows, progress))?)
 }
 
