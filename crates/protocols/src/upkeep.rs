@@ -1,6 +1,8 @@
 //! Maintenance of a catalog, for all protocols: which versions can be read, what each changed, whether everything is
 //! there, and what may be removed.
 
+use std::fmt;
+
 use glidepath_env::{Cause, Env, Key};
 use glidepath_model::{CommitId, Entry, Kind, Name, Root, Span, Version};
 
@@ -73,15 +75,25 @@ impl Keep {
 pub struct Count {
     /// The kind, for programs: "packs", for example.
     pub key: &'static str,
-    /// The kind, for people.
-    pub words: &'static str,
+    /// The kind, for people: one, and several.
+    words: [&'static str; 2],
     /// The count.
     pub count: u64,
 }
 
 impl Count {
-    pub(crate) fn of(key: &'static str, words: &'static str, count: u64) -> Self {
+    pub(crate) fn of(key: &'static str, words: [&'static str; 2], count: u64) -> Self {
         Self { key, words, count }
+    }
+
+    pub(crate) fn of_entries(count: u64) -> Self {
+        Self::of("entries", ["entry", "entries"], count)
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.count, self.words[usize::from(self.count != 1)])
     }
 }
 
@@ -94,8 +106,10 @@ pub struct Removed {
     pub oldest: Version,
     /// The newest version when the vacuum began to delete.
     pub newest: Version,
-    /// What was removed.
-    pub removed: Vec<Count>,
+    /// Objects that were deleted.
+    pub deleted: Vec<Count>,
+    /// Objects that were overwritten by short ones, which stay.
+    pub emptied: Vec<Count>,
     /// Old objects that are still needed, or may be.
     pub kept: u64,
 }
@@ -215,6 +229,6 @@ pub(crate) async fn look_at_newest<D: Design, E: Env>(
     for kind in Kind::ALL {
         entries += catalog.of_kind(&head, kind).await?.len() as u64;
     }
-    let looked_at = vec![Count::of("versions", "version", 1), Count::of("entries", "entries", entries)];
+    let looked_at = vec![Count::of("versions", ["version", "versions"], 1), Count::of_entries(entries)];
     Ok(Report { newest: version, oldest: version, whole: Some(version), looked_at, ..Report::default() })
 }

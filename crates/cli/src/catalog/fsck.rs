@@ -97,7 +97,7 @@ fn as_text(report: &Report, versioned: bool, mend: bool) -> String {
         true => format!("versions {} to {}", report.oldest.0, report.newest.0),
         false => "the current state".to_owned(),
     };
-    let counts: Vec<String> = report.looked_at.iter().map(|count| format!("{} {}", count.count, count.words)).collect();
+    let counts: Vec<String> = report.looked_at.iter().map(ToString::to_string).collect();
     lines.push(match counts.is_empty() {
         true => "checked all that could be read".to_owned(),
         false => format!("checked {range}: {}", counts.join(", ")),

@@ -85,7 +85,10 @@ impl Arguments {
 }
 
 fn as_json(removed: &Removed, versioned: bool) -> Value {
-    let counts = removed.removed.iter().map(|count| (format!("{}_{}", verb(versioned), count.key), json!(count.count)));
+    let counts = done_to(removed);
+    let counts = counts.iter().flat_map(|(verb, counts)| {
+        counts.iter().map(move |count| (format!("{verb}_{}", count.key), json!(count.count)))
+    });
     let version = |version: Version| versioned.then_some(version.0);
     let others = [
         ("kept_old_objects", Some(removed.kept)),
@@ -97,21 +100,27 @@ fn as_json(removed: &Removed, versioned: bool) -> Value {
     Value::Object(counts.chain(others).collect::<Map<_, _>>())
 }
 
-/// Without versions, objects are emptied, and stay.
-fn verb(versioned: bool) -> &'static str {
-    if versioned { "deleted" } else { "emptied" }
+/// What was done to which objects.
+fn done_to(removed: &Removed) -> [(&'static str, &[Count]); 2] {
+    [("deleted", &removed.deleted), ("emptied", &removed.emptied)]
 }
 
 fn as_text(removed: &Removed, versioned: bool) -> String {
-    let count = |count: &Count| format!("{} {}", count.count, count.words);
-    let counts: Vec<String> = removed.removed.iter().map(count).collect();
-    let deleted = if counts.is_empty() { "nothing: there is nothing old".to_owned() } else { counts.join(" and ") };
-    let more = match removed.kept {
-        0 => String::new(),
-        kept => format!(", and {kept} older objects and packs that they need or that may still be needed"),
-    };
-    if !versioned {
-        return format!("{} {deleted}", verb(versioned));
+    let all = done_to(removed).into_iter().filter(|(_, counts)| !counts.is_empty());
+    let all = all.map(|(verb, counts)| {
+        let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
+        format!("{verb} {}", counts.join(" and "))
+    });
+    let mut lines: Vec<String> = all.collect();
+    if lines.is_empty() {
+        lines.push("deleted nothing: there is nothing old".to_owned());
     }
-    format!("deleted {deleted}\nkept    versions {} to {}{more}", removed.oldest.0, removed.newest.0)
+    if versioned {
+        let more = match removed.kept {
+            0 => String::new(),
+            kept => format!(", and {kept} older objects and packs that they need or that may still be needed"),
+        };
+        lines.push(format!("kept    versions {} to {}{more}", removed.oldest.0, removed.newest.0));
+    }
+    lines.join("\n")
 }

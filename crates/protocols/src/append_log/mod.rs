@@ -92,6 +92,9 @@ pub struct SharedState {
     limits: Limits,
     /// The newest state that this process has read or written.
     newest: Mutex<Option<Snapshot>>,
+    /// The versions on the way from a checkpoint to the old version that was asked for last: who goes back version by version
+    /// asks for them next.
+    way: Mutex<Vec<Snapshot>>,
 }
 
 impl SharedState {
@@ -101,7 +104,7 @@ impl SharedState {
         let records = limits.records.clamp(1, HARD_RECORDS);
         let size = limits.size.min(ByteSize::from_bytes(HARD_BYTES));
         let limits = Limits { records, size, tries: limits.tries.max(1) };
-        Self { keys: Keys::new(prefix), limits, newest: Mutex::new(None) }
+        Self { keys: Keys::new(prefix), limits, newest: Mutex::new(None), way: Mutex::default() }
     }
 }
 

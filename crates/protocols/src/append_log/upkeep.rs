@@ -1,6 +1,7 @@
 //! Maintenance of a log: which versions can be read, whether everything is there, and what may be removed.
 
 use std::ops::ControlFlow;
+use std::sync::PoisonError;
 
 use glidepath_env::{Cause, Env, Key, Listed, ObjectStore, ReadError};
 use glidepath_model::Version;
@@ -16,6 +17,9 @@ const PAGE: usize = 1000;
 
 /// A hint this many segments behind has not been updated for some time.
 const HINT_LATE: u64 = 4;
+
+const SEGMENTS: [&str; 2] = ["segment of the log", "segments of the log"];
+const CHECKPOINTS: [&str; 2] = ["checkpoint", "checkpoints"];
 
 const RESTORE: &str = "restore what is missing from a backup or an older version that the store kept";
 
@@ -90,16 +94,20 @@ impl<E: Env> AppendLog<E> {
 
     /// A version that can still be read. Later parts of the log may be damaged.
     pub(super) async fn version_at(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
+        let on_the_way = self.on_the_way(version);
+        if on_the_way.is_some() {
+            return Ok(on_the_way);
+        }
         let Some(checkpoint) = self.checkpoint_before(version).await? else { return Ok(None) };
-        let mut found = None;
+        let mut way = Vec::new();
         let end = self.walk(checkpoint, false, |placed| {
-            if placed.version.version() != version || placed.void {
-                return ControlFlow::Continue(());
-            }
-            found = Some(placed.version);
-            ControlFlow::Break(())
+            let reached = placed.version.version() == version;
+            way.extend(Some(placed).filter(|placed| !placed.void).map(|placed| placed.version));
+            if reached { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let end = end.await;
+        let found = way.last().filter(|found| found.version() == version).cloned();
+        *self.shared_state.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
         let damaged = |number: u64, words: &str| {
             LoadError::Undecodable(Cause::words(format!("segment {number} of the log: {words}")))
         };
@@ -110,6 +118,13 @@ impl<E: Env> AppendLog<E> {
             End::Mismatch(number) => Err(damaged(number - 1, "the checkpoint after it differs")),
             End::Unread(_, error) => Err(error),
         }
+    }
+
+    /// A version that was met on the way to the old version that was asked for last.
+    fn on_the_way(&self, version: Version) -> Option<Snapshot> {
+        let way = self.shared_state.way.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = way.binary_search_by_key(&version, Snapshot::version).ok()?;
+        Some(way[place].clone())
     }
 
     /// The last checkpoint that is not later than a version, of those that can be read: the log leads on from there. Reads few of
@@ -145,12 +160,10 @@ impl<E: Env> AppendLog<E> {
                 super::VacuumError::Load(load) => VacuumError::Load(load),
                 super::VacuumError::Stopped(cause) => VacuumError::Stopped(cause),
             })?;
-        let removed = vec![
-            Count::of("segments", "segments of the log", vacuumed.segments),
-            Count::of("checkpoints", "checkpoints", vacuumed.checkpoints),
-        ];
+        let emptied = vec![Count::of("segments", SEGMENTS, vacuumed.segments)];
+        let deleted = vec![Count::of("checkpoints", CHECKPOINTS, vacuumed.checkpoints)];
         let newest = self.catch_up().await?.version();
-        Ok(Removed { before, oldest: self.oldest_kept().await?, newest, removed, kept: 0 })
+        Ok(Removed { before, oldest: self.oldest_kept().await?, newest, deleted, emptied, kept: 0 })
     }
 
     /// Checks every checkpoint and every kept segment.
@@ -177,10 +190,10 @@ impl<E: Env> AppendLog<E> {
         let Look { mut report, versions, segments, newest, .. } = look;
         let entries = newest.map_or(0, |newest| newest.root().all().count() as u64);
         report.looked_at = vec![
-            Count::of("versions", "versions", versions),
-            Count::of("segments", "segments of the log", segments),
-            Count::of("checkpoints", "checkpoints", numbers.len() as u64),
-            Count::of("entries", "entries", entries),
+            Count::of("versions", ["version", "versions"], versions),
+            Count::of("segments", SEGMENTS, segments),
+            Count::of("checkpoints", CHECKPOINTS, numbers.len() as u64),
+            Count::of_entries(entries),
         ];
         report.findings.sort_by_key(|finding| finding.severity);
         Ok(report)

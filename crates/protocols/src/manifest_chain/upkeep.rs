@@ -31,11 +31,11 @@ pub(super) async fn vacuum<E: Env>(chain: &ManifestChain<E>, keep: Keep) -> Resu
         VacuumError::Load(load) => upkeep::VacuumError::Load(load),
         error => upkeep::VacuumError::Stopped(Cause::from_error(error)),
     })?;
-    let removed = vec![
-        Count::of("versions", "objects of old versions", swept.versions),
-        Count::of("packs", "packs", swept.packs),
+    let deleted = vec![
+        Count::of("versions", ["object of an old version", "objects of old versions"], swept.versions),
+        Count::of("packs", ["pack", "packs"], swept.packs),
     ];
-    Ok(Removed { before, oldest: swept.oldest, newest: swept.newest, removed, kept: swept.kept })
+    Ok(Removed { before, oldest: swept.oldest, newest: swept.newest, deleted, emptied: Vec::new(), kept: swept.kept })
 }
 
 pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result<Report, LoadError> {
@@ -48,10 +48,14 @@ pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result
     // Overwriting damaged objects, or deleting others, could increase the damage.
     let mended = if mend && !checked.is_damaged() { mended(chain, &checked).await? } else { Vec::new() };
     let looked_at = vec![
-        Count::of("versions", "versions", checked.versions),
-        Count::of("pages", "pages", checked.pages),
-        Count::of("entries", "entries", checked.entries),
-        Count::of("older_objects", "older objects that they need", checked.older_objects),
+        Count::of("versions", ["version", "versions"], checked.versions),
+        Count::of("pages", ["page", "pages"], checked.pages),
+        Count::of_entries(checked.entries),
+        Count::of(
+            "older_objects",
+            ["older object that they need", "older objects that they need"],
+            checked.older_objects,
+        ),
     ];
     Ok(Report {
         unversioned: false,

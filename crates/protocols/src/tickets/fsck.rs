@@ -72,7 +72,7 @@ impl<E: Env> Tickets<E> {
         findings.sort_by_key(|finding| finding.severity);
         let slots = rosters.values().chain(registers.values()).map(|slots| slots.len() as u64).sum();
         let entries = names.values().filter(|seen| seen.now().is_some()).count() as u64;
-        let looked_at = vec![Count::of("slots", "slots", slots), Count::of("entries", "entries", entries)];
+        let looked_at = vec![Count::of("slots", ["slot", "slots"], slots), Count::of_entries(entries)];
         Ok(Report { findings, looked_at, ..Report::default() })
     }
 

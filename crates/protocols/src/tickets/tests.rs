@@ -211,11 +211,11 @@ fn a_put_from_before_a_vacuum_is_lost() {
         assert!(matches!(commit(&catalog, &[A], number), Outcome::Committed(_)));
     }
     let removed = at_once(PerName::vacuum(&catalog, Keep::LEAST)).unwrap();
-    assert_eq!(removed.removed[0].count, 5);
+    assert_eq!(removed.emptied[0].count, 5);
     assert!(matches!(at_once(sleeper.commit(&at, &changes)), Outcome::Conflict(_)));
     assert_eq!(metadata(&process(&world)), [8, 0]);
     assert_eq!(metadata(&sleeper), [8, 0], "from an emptied slot to the newest");
-    assert_eq!(at_once(PerName::vacuum(&catalog, Keep::LEAST)).unwrap().removed[0].count, 0);
+    assert_eq!(at_once(PerName::vacuum(&catalog, Keep::LEAST)).unwrap().emptied[0].count, 0);
     assert!(!at_once(PerName::fsck(&catalog, false)).unwrap().is_damaged());
 }
 

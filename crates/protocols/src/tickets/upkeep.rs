@@ -74,8 +74,8 @@ impl<E: Env> Tickets<E> {
                 }
             }
         }
-        let removed = vec![Count::of("slots", "old slots", emptied)];
-        Ok(Removed { before: none, oldest: none, newest: none, removed, kept: 0 })
+        let emptied = vec![Count::of("slots", ["old slot", "old slots"], emptied)];
+        Ok(Removed { before: none, oldest: none, newest: none, deleted: Vec::new(), emptied, kept: 0 })
     }
 
     /// Whether an object is the slot that its key says: not a copy of another one, say from a mixed-up backup.

@@ -35,6 +35,15 @@ fn an_old_version_takes_few_reads() {
                 assert!(count("get log") <= 2, "{:?}: {requests:?}", at.version());
             }
         }
+        // Who goes back version by version reads each segment once.
+        let (reader, mut reads) = (open(), 0);
+        for at in versions.iter().rev() {
+            store.taken();
+            let found = reader.version_at(at.version()).await.unwrap().expect("it is kept");
+            assert_eq!((found.version(), found.root()), (at.version(), at.root()));
+            reads += store.taken().iter().filter(|request| *request == "get log").count();
+        }
+        assert!(reads <= 2 * 33, "{reads} reads of 33 segments");
         let later = Version(versions.last().map_or(0, |at: &Snapshot| at.version().0) + 1);
         assert!(open().version_at(later).await.unwrap().is_none());
     });
