@@ -69,14 +69,14 @@ pub enum LibraryError {
         cause: std::io::Error,
     },
     /// An invalid profile.
-    #[error("{origin}: {cause}{}", hint(*is_experiment))]
+    #[error("{origin}: {cause}{}", hint(*instead))]
     Profile {
         /// Which.
         origin: String,
         /// The error in it.
         cause: ProfileError,
-        /// Whether the file looks like an experiment.
-        is_experiment: bool,
+        /// What the file looks like.
+        instead: Option<Instead>,
     },
     /// The alternatives that a profile names cannot be used.
     #[error(
@@ -189,26 +189,45 @@ impl Shelf {
 /// There is none, or it is invalid.
 pub fn profile(name: &str) -> Result<Profile, LibraryError> {
     let found = Shelf::Providers.find(name)?;
-    Profile::parse(&found.text).map_err(|cause| {
-        let is_experiment = is_experiment(&found.text);
-        LibraryError::Profile { origin: found.origin, cause, is_experiment }
+    Profile::parse(&found.text).map_err(|cause| LibraryError::Profile {
+        origin: found.origin,
+        cause,
+        instead: Instead::of(&found.text),
     })
 }
 
-/// Whether a file that should be a profile has what only experiments have.
-fn is_experiment(text: &str) -> bool {
-    let keys = ["preset", "sweep", "arrivals", "transaction", "tables"];
-    toml::from_str::<toml::Table>(text).is_ok_and(|file| keys.iter().any(|key| file.contains_key(*key)))
+/// What a file in the place of a profile looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// It has what only experiments have.
+    Experiment,
+    /// It has what only the alternatives to a profile have.
+    Alternatives,
 }
 
-/// What to do with an experiment in place of a profile.
-fn hint(is_experiment: bool) -> &'static str {
-    match is_experiment {
-        true => {
+impl Instead {
+    fn of(text: &str) -> Option<Self> {
+        let kinds = [
+            (Self::Experiment, &["preset", "sweep", "arrivals", "transaction", "tables"][..]),
+            (Self::Alternatives, &["of", "sampling", "earliest", "latest"]),
+        ];
+        let file = toml::from_str::<toml::Table>(text).ok()?;
+        let (kind, _) = kinds.into_iter().find(|(_, keys)| keys.iter().any(|key| file.contains_key(*key)))?;
+        Some(kind)
+    }
+}
+
+/// What to do with another file in place of a profile.
+fn hint(instead: Option<Instead>) -> &'static str {
+    match instead {
+        Some(Instead::Experiment) => {
             ". This file looks like an experiment, which `glidepath simulate` and `glidepath knees` take; a profile \
              describes a store, and `glidepath measure` writes one"
         }
-        false => "",
+        Some(Instead::Alternatives) => {
+            ". This file has the alternatives to a profile: give the profile beside it (profile.toml), which names them"
+        }
+        None => "",
     }
 }
 
@@ -300,6 +319,8 @@ mod tests {
         let found = Alternatives { version: 1, of, sampling, earliest: None, latest: None };
         write("a.toml", &found.text().unwrap());
         assert_eq!(alternatives(name).unwrap(), Some(found));
+        let error = profile(folder.path().join("a.toml").to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("give the profile beside it (profile.toml)"), "{error}");
         store.get.sigma = 1.0;
         write("p.toml", &toml::to_string(&store).unwrap());
         let error = alternatives(name).unwrap_err().to_string();
