@@ -82,5 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// A name on the command line.
 fn name(text: &str) -> Result<Name, String> {
-    Name::parse(text).map_err(|error| error.to_string())
+    Name::parse(text).map_err(|error| match text.contains("://") {
+        true => "this is the URL of a store, which comes before the name: STORE NAME".to_owned(),
+        false => error.to_string(),
+    })
 }

@@ -40,13 +40,28 @@ pub(crate) fn check(folder: &Path, experiment: &str) -> Result<(), Failure> {
     let (path, wanted) = (folder.join(LABEL), label(experiment));
     match std::fs::read_to_string(&path) {
         Ok(found) if found != wanted => Err(Failure::Mistake(format!(
-            "{} holds the results of `{}`, and this command is `{}`: give another --out, or remove that folder",
+            "{} holds the results of `{}`, and this command is `{}`: give another --out, or remove those results",
             folder.display(),
             found.trim_end(),
             as_typed(command_line(), wanted.trim_end())
         ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => is_empty(folder),
         // If it cannot be read, a later write reports the error.
         _ => Ok(()),
+    }
+}
+
+/// Whether nobody else's files are there, among which results would be lost. Hidden files do not count.
+fn is_empty(folder: &Path) -> Result<(), Failure> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    match names.iter().min() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Mistake(format!(
+            "--out {}: this folder has files that are no results, such as {first:?}: give one that is empty or is not there",
+            folder.display()
+        ))),
     }
 }
 

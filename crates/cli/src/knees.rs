@@ -10,6 +10,7 @@ use glidepath_lab::knees::{self, Ended, KneesError, Running, without_load};
 use glidepath_lab::schema::{Provenance, write_knees};
 use glidepath_lab::{pictures, report, setting};
 use glidepath_model::Span;
+use glidepath_run::statistics::Spread;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ use crate::interrupt::{ended_by_interrupt, on_interrupt};
 use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival, no_load, share};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
-use crate::output::{NONE, print, print_json, table};
+use crate::output::{NONE, print, print_json, success, table};
 use crate::progress::Display;
 use crate::threads::Threads;
 
@@ -255,7 +256,7 @@ fn figures(knee: &Knee) -> [String; 9] {
         rate,
         end(0),
         end(1),
-        percent(Some(knee.success)),
+        success(Spread::of([knee.success])),
         number(judged.latency_p50_s, 3),
         number(judged.latency_p95_s, 3),
         number(judged.latency_p99_s, 3),

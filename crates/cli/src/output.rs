@@ -5,6 +5,7 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use serde::Serialize;
 
+use glidepath_lab::pictures::percent as percent_down;
 use glidepath_model::visible;
 use glidepath_page::signed;
 use glidepath_run::statistics::Spread;
@@ -46,6 +47,17 @@ pub(crate) fn table(header: &[String], texts: usize, rows: Vec<Vec<String>>) -> 
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
+}
+
+/// A success as a percentage, rounded down as in pages and pictures, with its spread if there is one.
+pub(crate) fn success(share: Option<Spread>) -> String {
+    share.map_or_else(
+        || NONE.to_owned(),
+        |Spread { mean, deviation }| {
+            let deviation = deviation.map_or_else(String::new, |deviation| format!(" ±{:.1}", 100.0 * deviation));
+            format!("{}{deviation}", percent_down(mean))
+        },
+    )
 }
 
 /// A share as a percentage, with its spread if there is one.

@@ -69,7 +69,7 @@ pub enum LibraryError {
         cause: std::io::Error,
     },
     /// An invalid profile.
-    #[error("{origin}: {cause}{}", hint(*instead))]
+    #[error("{origin}: {}{}", cause.to_string().trim_end(), hint(*instead))]
     Profile {
         /// Which.
         origin: String,

@@ -30,7 +30,8 @@ use crate::summary::RunSummary;
 
 pub(crate) use knees::{Knee, grid_knee};
 pub(crate) use view::{Axis, Cell, Slice, View, Who};
-pub(crate) use words::{LOAD, percent, plain, rounded_percent, seconds, significant};
+pub use words::percent;
+pub(crate) use words::{LOAD, plain, rounded_percent, seconds, significant};
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 1.5;

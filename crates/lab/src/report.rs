@@ -164,7 +164,7 @@ fn definitions() -> Markup {
                 (entry("Usable throughput, knee",
                     "The highest throughput at which the deciding success is above 95 %, among the \
                     simulated loads. The true knee may be higher, between two loads; \u{201c}glidepath knee\u{201d} \
-                    finds it."))
+                    searches for it."))
                 (entry("Load", "Transactions that arrive per second, as configured, whether or not they commit. \
                     Arrivals do not wait for commits."))
                 (entry("Time between arrivals",

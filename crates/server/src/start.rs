@@ -108,7 +108,7 @@ pub enum StartError {
     #[error("{0} (--protocol)")]
     Protocol(String),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {cause}{}", next_step(cause))]
+    #[error("cannot listen on {address}: {cause}{}", crate::operations::listen::next_step(cause))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -215,6 +215,8 @@ fn fits_rows(config: &Config) -> Result<(), StartError> {
 /// The life of a server. In a box, as its start is: the compiler makes the code of other futures again in each crate that
 /// runs them, and this is most of the server.
 pub type Serves = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
+
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Server {
     /// Opens the store, finds or creates the catalog, and listens.
@@ -334,10 +336,15 @@ impl Server {
     /// # Errors
     /// If requests were left without an answer.
     pub fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Serves {
-        Box::pin(self.serve_until(Box::pin(stop)))
+        self.boxed(Box::pin(stop))
     }
 
-    async fn serve_until(self, stop: Pin<Box<dyn Future<Output = ()> + Send>>) -> std::io::Result<()> {
+    /// With no type to choose, so that this crate has the code.
+    fn boxed(self, stop: Stop) -> Serves {
+        Box::pin(self.serve_until(stop))
+    }
+
+    async fn serve_until(self, stop: Stop) -> std::io::Result<()> {
         let Self { listener, watched, app, tls, operations, .. } = self;
         let gate = Arc::clone(&app.gate);
         let serving = |router: Router<App>, tls| Serving {
@@ -389,19 +396,6 @@ fn catalog_routes(app: &App) -> Router<App> {
         .layer(from_fn_with_state(app.clone(), pass))
         // The gate limits bodies.
         .layer(DefaultBodyLimit::disable())
-}
-
-/// What to do if an address cannot be listened on.
-fn next_step(cause: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind;
-    match cause.kind() {
-        ErrorKind::AddrInUse => "; another process listens there: stop it, or name another port (0: any that is free)",
-        ErrorKind::AddrNotAvailable => {
-            "; no network interface of this machine has the address (0.0.0.0: all that it has)"
-        }
-        ErrorKind::PermissionDenied => "; name a port of 1024 or above",
-        _ => "",
-    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -144,6 +144,11 @@ fn no_kind(url: &str, scheme: &str) -> OpenError {
         "http" | "https" => {
             " (a catalog server is measured by `glidepath bench-server`; a bucket of S3 is s3://bucket/prefix)"
         }
+        "s3a" | "s3n" => " (a bucket of S3 is s3://bucket/prefix)",
+        "gcs" => " (a bucket of Google Cloud Storage is gs://bucket/prefix)",
+        "abfs" | "abfss" | "wasb" | "wasbs" | "azure" => " (a container of Azure is az://container/prefix)",
+        "cql" => " (a keyspace of Cassandra is cassandra://host:port/keyspace)",
+        "postgresql" => " (a database of PostgreSQL is postgres://user@host:port/database)",
         _ => "",
     };
     wrong(url, format!("there is no kind of store {scheme:?}{hint}"))

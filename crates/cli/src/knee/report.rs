@@ -83,7 +83,7 @@ pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
                 match knee.stopped.map(|stopped| stopped.reason) {
                     Some(Reason::RunsTooShort) =>
                         "At higher loads transactions take longer to end than the runs last: give a longer --duration.",
-                    _ => "A larger --budget finds it.",
+                    _ => "A larger --budget may find it.",
                 }
             ) + waiting_words(knee)
         }

@@ -5,7 +5,7 @@ use glidepath_lab::report::{UNSETTLED, ending};
 use glidepath_lab::setting;
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
 
-use crate::output::{NONE, interval, mean, percent, rate, rate_end, seconds, table, three_digits};
+use crate::output::{NONE, interval, mean, percent, rate, rate_end, seconds, success, table, three_digits};
 
 /// With more points than this, only knees are printed.
 const ON_SCREEN: usize = 60;
@@ -35,7 +35,7 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
     let header =
         ["transactions", "success %", "commits/s", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
     let row = |name: &str, group: &GroupSummary| {
-        let mut row = vec![name.to_owned(), percent(group.success), rate(group.throughput_per_s)];
+        let mut row = vec![name.to_owned(), success(group.success), rate(group.throughput_per_s)];
         row.extend(latencies(group));
         row.extend([mean(group.retries_mean), percent(group.not_ended)]);
         row
@@ -104,16 +104,16 @@ pub(super) fn all_points(experiment: &Experiment, summary: &RunSummary) -> Strin
     let row =
         |point: &PointSummary| {
             let mut row: Vec<String> = point.coordinates.iter().map(|(_, value)| value.clone()).collect();
-            row.extend([rate(point.all.throughput_per_s), percent(point.all.success)]);
+            row.extend([rate(point.all.throughput_per_s), success(point.all.success)]);
             row.extend(latencies(&point.all));
             row.extend([mean(point.all.retries_mean), percent(point.all.not_ended)]);
             if mixed {
                 let (fast, slow) = (point.fast_append.as_ref(), point.validated_overwrite.as_ref());
                 row.extend(fast.map_or([NONE; 2].map(str::to_owned), |group| {
-                    [percent(group.success), seconds(group.latency_mean_s)]
+                    [success(group.success), seconds(group.latency_mean_s)]
                 }));
                 row.extend(slow.map_or([NONE; 3].map(str::to_owned), |group| {
-                    [percent(group.success), seconds(group.latency_mean_s), seconds(group.told_p99_s())]
+                    [success(group.success), seconds(group.latency_mean_s), seconds(group.told_p99_s())]
                 }));
             }
             row
@@ -156,9 +156,9 @@ fn knees(experiment: &Experiment, summary: &RunSummary) -> String {
         row.extend([
             knee.coordinate(LOAD).unwrap_or(NONE).to_owned(),
             format!("{}{}", if arrived(knee) >= most { AT_LEAST } else { "" }, rate(knee.all.throughput_per_s)),
-            percent(knee.all.success),
+            success(knee.all.success),
             fast(|group| seconds(group.latency_mean_s)),
-            slow(|group| percent(group.success)),
+            slow(|group| success(group.success)),
             slow(|group| seconds(group.latency_mean_s)),
         ]);
         row

@@ -81,7 +81,8 @@ impl File {
             let known = || HEADER.into_iter().chain(SECTIONS);
             let hint = meant(unknown, known());
             let allowed = known().collect::<Vec<_>>().join(", ");
-            return Err(field(origin, unknown, format!("found this unknown field{hint}; allowed: {allowed}")));
+            let kind = kind_of(&sections);
+            return Err(field(origin, unknown, format!("found this unknown field{hint}; allowed: {allowed}{kind}")));
         }
         let mut header: Header = serde_path_to_error::deserialize(Value::Table(header)).map_err(|error| {
             let path = error.path().to_string();
@@ -93,6 +94,18 @@ impl File {
             axes.push(alternatives(std::mem::take(&mut header.alternatives), origin));
         }
         Ok(Self { header, sections, axes })
+    }
+}
+
+/// What to do with a file that is another kind of file, or nothing.
+fn kind_of(sections: &Table) -> &'static str {
+    let has = |keys: &[&str]| keys.iter().all(|key| sections.contains_key(*key));
+    if has(&["source", "get"]) {
+        ". This file looks like the profile of a store: give it with --profile"
+    } else if has(&["of", "sampling"]) {
+        ". This file has the alternatives to a profile: give the profile beside it with --profile"
+    } else {
+        ""
     }
 }
 

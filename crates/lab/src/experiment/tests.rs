@@ -204,6 +204,7 @@ fn mistakes_are_answered_with_layer_field_found_and_allowed() {
             "mine.toml: tables.count: found integer \"-1\"; allowed: a whole number from 1 to 100000",
         ),
         ("[sweep]\n\"tables.count\" = [1, 0]\n", "mine.toml, [sweep]: tables.count: found 0"),
+        ("version = 1\nof = \"x\"\n[[sampling]]\n", "mine.toml: version: found this unknown field"),
         ("[[alternatives]]\nset = {}\n", "mine.toml: alternatives[0]: name is missing"),
         (
             "[[alternatives]]\nname = \"x\"\nset = { \"retry.retries\" = -1 }\n",
@@ -216,6 +217,8 @@ fn mistakes_are_answered_with_layer_field_found_and_allowed() {
         let found = refusal(text);
         assert!(found.starts_with(expected), "{text}\n  says    {found}\n  and not {expected}");
     }
+    let profile = refusal("source = \"x\"\n[get]\nmedian = \"1ms\"\n");
+    assert!(profile.ends_with("This file looks like the profile of a store: give it with --profile"), "{profile}");
     let text = "[sweep]\n\"retry.retries\" = [1]\n[[alternatives]]\nname = \"x\"\nset = { retry.retries = 2 }\n";
     assert!(refusal(text).contains("retry.retries: found in two axes"), "{}", refusal(text));
 }

@@ -13,11 +13,11 @@ pub fn comparison(names: [&str; 2], first: &[Measurement], second: &[Measurement
         let same = |other: &&Measurement| other.operation == one.operation && other.writers == one.writers;
         let Some(two) = second.iter().find(same) else { continue };
         let (Some(a), Some(b)) = (Numbers::of(&one.success_ms), Numbers::of(&two.success_ms)) else { continue };
-        let pair = |a: f64, b: f64| [digits(a), digits(b), format!("{:.2}", b / a)];
+        let pair = |a: f64, b: f64| [digits(a), digits(b), digits(b / a)];
         let mut row = vec![one.operation.name(), one.writers.to_string()];
         let percentile = |share: f64, a: f64, b: f64| {
             let both = [one, two].iter().all(|found| percentile_interval(&found.success_ms, share).is_some());
-            let ratio = if both { format!("{:.2}", b / a) } else { "-".to_owned() };
+            let ratio = if both { digits(b / a) } else { "-".to_owned() };
             [with_interval(&one.success_ms, (share, a)), with_interval(&two.success_ms, (share, b)), ratio]
         };
         row.extend(percentile(0.5, a.median, b.median));

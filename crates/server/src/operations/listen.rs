@@ -27,6 +27,19 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const PIECE_1: usize = 256 << 10;
 const PIECE_2: usize = 16 << 10;
 
+/// What to do if an address cannot be listened on.
+pub(crate) fn next_step(cause: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind;
+    match cause.kind() {
+        ErrorKind::AddrInUse => "; another process listens there: stop it, or name another port (0: any that is free)",
+        ErrorKind::AddrNotAvailable => {
+            "; no network interface of this machine has the address (0.0.0.0: all that it has)"
+        }
+        ErrorKind::PermissionDenied => "; name a port of 1024 or above",
+        _ => "",
+    }
+}
+
 /// How connections are served.
 #[derive(Clone)]
 pub(crate) struct Serving {
