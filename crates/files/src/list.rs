@@ -24,6 +24,12 @@ const LOOKED_AT_FROM: u32 = 10_000;
 /// The most links that it follows from then on.
 const MOST_LINKS: u32 = 1000;
 
+/// Of folders deeper than this it is known how many links lead there: a page may end before a listing has met many.
+const DEEP: usize = 16;
+
+/// The most links on the path to such a folder.
+const MOST_ON_A_PATH: usize = 3;
+
 /// The links that a listing has followed. A few of somebody else's can make 2^40 paths: two that lead to the folder in which
 /// they are, or in each folder two to the next one.
 #[derive(Default)]
@@ -60,7 +66,10 @@ impl<F: Files> Folders<F> {
             if !is_object {
                 let is_long = key.len() > names::LONGEST_KEY;
                 if is_long || !self.follows(&mut links, &path).await? {
-                    links.too_many |= is_long && self.is_below_link(&path).await?;
+                    links.too_many |= is_long && self.links_to(&path).await? > 0;
+                    continue;
+                }
+                if self.depth(&path) > DEEP && self.links_to(&path).await? > MOST_ON_A_PATH {
                     continue;
                 }
                 let wanted = self.wanted_of(&listing, &path, &key).await?;
@@ -93,14 +102,17 @@ impl<F: Files> Folders<F> {
         Ok(!links.too_many)
     }
 
-    /// Whether a link leads there.
-    async fn is_below_link(&self, path: &Path) -> io::Result<bool> {
+    fn depth(&self, path: &Path) -> usize {
+        path.ancestors().take_while(|folder| **folder != *self.objects).count()
+    }
+
+    /// How many links lead there.
+    async fn links_to(&self, path: &Path) -> io::Result<usize> {
+        let mut links = 0;
         for folder in path.ancestors().take_while(|folder| **folder != *self.objects) {
-            if self.files.is_link(folder).await? {
-                return Ok(true);
-            }
+            links += usize::from(self.files.is_link(folder).await?);
         }
-        Ok(false)
+        Ok(links)
     }
 
     /// The items of a folder that may be part of the listing, in order; `None` if too many links lead there.

@@ -16,6 +16,7 @@ pub mod catalog_file;
 pub mod conformance;
 mod entry;
 pub mod group;
+mod listing;
 pub mod manifest_chain;
 #[cfg(not(feature = "mutants"))]
 #[allow(unreachable_pub, reason = "it can be reached with the feature")]
@@ -33,6 +34,7 @@ pub mod upkeep;
 mod wire;
 
 pub use catalog::{Catalog, LoadError, Outcome, TableStates};
+use listing::first_of;
 pub use wire::DecodeError;
 
 /// Requests of one task at a time.

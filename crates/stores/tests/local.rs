@@ -360,6 +360,31 @@ async fn links_are_followed_and_do_not_lead_astray() {
     assert!(["a/x", "z/y"].iter().all(|key| listed.iter().any(|listed| listed == key)), "{listed:?}");
 }
 
+/// Two links to the folder above make 2^40 paths, and a page ends before a listing has met many of them.
+#[tokio::test]
+async fn links_to_a_folder_above_do_not_hold_up_a_listing_of_many_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    for number in 0..30 {
+        store.put(&Key::new(&format!("a/b/{number:02}")), body("x".to_owned()), Guard::Absent).await.unwrap();
+    }
+    for link in ["x", "y"] {
+        std::os::unix::fs::symlink("..", directory.path().join("objects/a/b").join(link)).unwrap();
+    }
+    let (mut after, mut pages, mut own) = (None::<Key>, 0, 0);
+    loop {
+        let page = store.list(&Key::new(""), after.as_ref(), 100).await.unwrap();
+        own += page.objects.iter().filter(|listed| listed.key.as_str().len() == "a/b/00".len()).count();
+        after = page.objects.last().map(|listed| listed.key.clone());
+        pages += 1;
+        assert!(pages < 1000, "{after:?}");
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(own, 30);
+}
+
 #[tokio::test]
 async fn bulk_traffic_is_real_and_stays_under_its_prefix() {
     let directory = tempfile::tempdir().unwrap();

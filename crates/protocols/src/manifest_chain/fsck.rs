@@ -38,6 +38,9 @@ const MOST: usize = 1000;
 /// After this many objects that cannot be read, the store itself is taken to have failed.
 const MOST_UNREAD: u32 = 20;
 
+/// The most versions in a row that are read though a listing did not show them.
+const MOST_UNLISTED: u64 = 1000;
+
 /// A hint this far behind has not been updated for some time: writers update it every sixteenth version.
 const HINT_LATE: u64 = 64;
 
@@ -206,8 +209,7 @@ impl<E: Env> Look<'_, E> {
                 }
                 match last {
                     None => self.checked.newest = version,
-                    Some(last) if last != version.next() => self.gap(version.next(), Version(last.0 - 1)),
-                    Some(_) => {}
+                    Some(last) => self.unlisted(version.next(), last, &mut newer).await?,
                 }
                 last = Some(version);
                 if let Some(manifest) = self.version(version, &object.key, newer.as_ref()).await? {
@@ -221,7 +223,32 @@ impl<E: Env> Look<'_, E> {
         }
         let last = last.ok_or(LoadError::NotFound)?;
         if last > self.checked.oldest && self.begun {
-            self.gap(self.checked.oldest, Version(last.0 - 1));
+            self.unlisted(self.checked.oldest, last, &mut newer).await?;
+        }
+        Ok(())
+    }
+
+    /// The versions from the first on and before `last` that a listing did not show. A folder of many files is not listed at one
+    /// moment: a version may be missing in it, and a later one be there. So each is read, up to a number of them.
+    async fn unlisted(&mut self, first: Version, last: Version, newer: &mut Option<Manifest>) -> Result<(), LoadError> {
+        // The newest one of those that are missing, up to here.
+        let mut missing = None::<Version>;
+        let least = first.0.max(last.0.saturating_sub(MOST_UNLISTED));
+        for number in (least..last.0).rev() {
+            let (version, key) = (Version(number), self.chain.shared_state.keys.version(Version(number)));
+            if !matches!(self.read(&key, Some(version)).await?, Some(None)) {
+                if let Some(missing) = missing.take() {
+                    self.gap(version.next(), missing);
+                }
+                if let Some(manifest) = self.version(version, &key, newer.as_ref()).await? {
+                    *newer = Some(manifest);
+                }
+            } else {
+                missing = missing.or(Some(version));
+            }
+        }
+        if first < last && (missing.is_some() || least > first.0) {
+            self.gap(first, missing.unwrap_or_else(|| Version(least - 1)));
         }
         Ok(())
     }

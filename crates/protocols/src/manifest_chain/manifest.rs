@@ -124,22 +124,25 @@ impl Keys {
         Key::new(&format!("{}versions/", self.0))
     }
 
-    /// The version whose object has this key.
+    /// The version whose object has this key; `None` for any other key, however similar.
     pub(crate) fn version_in(&self, key: &Key) -> Option<Version> {
         let digits = key.as_str().strip_prefix(self.versions().as_str())?;
-        let number = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)?;
-        Some(Version(u64::MAX - number))
+        let version = Version(u64::MAX - u64::from_str_radix(digits, 16).ok()?);
+        // There is one after each.
+        (version.0 < u64::MAX && self.version(version) == *key).then_some(version)
     }
 
     pub(crate) fn packs(&self) -> Key {
         Key::new(&format!("{}packs/", self.0))
     }
 
+    /// The pack with this key; `None` for any other key, however similar: a vacuum deletes packs.
     pub(crate) fn pack_in(&self, key: &Key) -> Option<Home> {
         let mut parts = key.as_str().strip_prefix(self.packs().as_str())?.split('-');
         let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
         let (version, commit, number) = (number()?, number()?, number()?);
-        Some(Home::Pack { version, commit, number: u32::try_from(number).ok()? })
+        let home = Home::Pack { version, commit, number: u32::try_from(number).ok()? };
+        (self.home(home) == *key).then_some(home)
     }
 
     pub(crate) fn hint(&self) -> Key {
@@ -218,11 +221,34 @@ mod tests {
         }
 
         #[test]
-        fn keys_say_what_they_name(version in any::<u64>(), commit in any::<u64>(), number in any::<u32>()) {
+        fn keys_say_what_they_name(version in 0..u64::MAX, commit in any::<u64>(), number in any::<u32>()) {
             let keys = Keys::below("here/");
             prop_assert_eq!(keys.version_in(&keys.version(Version(version))), Some(Version(version)));
             let pack = Home::Pack { version, commit, number };
             prop_assert_eq!(keys.pack_in(&keys.home(pack)), Some(pack));
+        }
+
+        #[test]
+        fn similar_keys_name_nothing(text in "[-+0-9a-fA-F/.]{0,40}") {
+            let keys = Keys::below("here/");
+            for (folder, version) in [(keys.versions(), true), (keys.packs(), false)] {
+                let key = Key::new(&format!("{}{text}", folder.as_str()));
+                let named = if version { keys.version_in(&key).map(|version| keys.version(version)) } else { keys.pack_in(&key).map(|pack| keys.home(pack)) };
+                prop_assert!(named.is_none_or(|named| named == key), "{:?}", key);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_are_nearly_ours_are_not() {
+        let keys = Keys::below("");
+        for foreign in
+            ["1-2-3-notes.txt", "01-02-03", "1-2-3", "1-2-3-old/anything", "+000000000000001-0000000000000002-0003"]
+        {
+            assert_eq!(keys.pack_in(&Key::new(&format!("packs/{foreign}"))), None, "{foreign}");
+        }
+        for foreign in ["FFFFFFFFFFFFFFF1", "+000000000000001", "fffffffffffffff1/x", "0000000000000000"] {
+            assert_eq!(keys.version_in(&Key::new(&format!("versions/{foreign}"))), None, "{foreign}");
         }
     }
 }

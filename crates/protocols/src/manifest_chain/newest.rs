@@ -5,6 +5,7 @@ use glidepath_model::{Instant, Version};
 
 use super::{ManifestChain, Snapshot, is_recent};
 use crate::catalog::LoadError;
+use crate::first_of;
 use crate::mutant::{self, Mutant};
 
 /// How often a reader starts again because a version that it had been told of was missing when it read it.
@@ -156,8 +157,9 @@ impl<E: Env> ManifestChain<E> {
             Ok(object) => object.payload.bytes.first_chunk::<8>().map(|bytes| Version(u64::from_le_bytes(*bytes))),
             Err(_) => None,
         };
-        let listed = match self.store.list_folder(&self.shared_state.keys.versions(), None, 1).await {
-            Ok(page) => page.objects.first().and_then(|first| self.shared_state.keys.version_in(&first.key)),
+        let keys = &self.shared_state.keys;
+        let listed = match first_of(&self.store, &keys.versions(), |key| keys.version_in(key)).await {
+            Ok(first) => first,
             Err(ReadError::NotFound) => None,
             // The hint alone is not enough: it may be old, and its version may only be left because its pages are
             // needed.

@@ -4,6 +4,7 @@
 mod clocks;
 mod costs;
 mod edges;
+mod foreign;
 mod layouts;
 mod long;
 mod parts;

@@ -176,7 +176,7 @@ impl<E: Env> Tickets<E> {
         check: &mut Check,
     ) -> Result<(), LoadError> {
         let emptied: BTreeSet<u64> =
-            slots.iter().filter(|(_, size)| *size <= EMPTIED_BYTES as u64).map(|(number, _)| *number).collect();
+            slots.iter().filter(|(_, size)| *size == EMPTIED_BYTES as u64).map(|(number, _)| *number).collect();
         let Some(newest) = &seen.slot else { return Ok(()) };
         let mut intents = Intents::default();
         intents.add(newest);

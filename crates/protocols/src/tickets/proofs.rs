@@ -37,14 +37,14 @@ enum End {
 #[derive(Default)]
 pub(super) struct Intents {
     txns: BTreeSet<TxnId>,
-    /// How many slots can be read.
-    slots: u64,
+    /// The slots that can be read.
+    slots: BTreeSet<u64>,
 }
 
 impl Intents {
     pub(super) fn add(&mut self, slot: &Slot) {
         self.txns.extend(slot.intent.as_ref().map(|intent| intent.txn));
-        self.slots += 1;
+        self.slots.insert(slot.number);
     }
 }
 
@@ -104,14 +104,17 @@ impl<E: Env> Tickets<E> {
         (intents, records): (&Intents, &Records),
         check: &mut Check,
     ) -> Result<(), LoadError> {
-        let Some(named) = records.named.get(name) else { return Ok(()) };
-        let lost: Vec<&TxnId> = named.difference(&intents.txns).collect();
-        let unreadable = seen.number().saturating_sub(intents.slots);
+        let (Some(named), Some(newest)) = (records.named.get(name), &seen.slot) else { return Ok(()) };
+        // The newest slot has the ids of the last puts, and the id of the put of an intent is that of its commit.
+        let is_put = |txn: &TxnId| newest.lineage.contains(&txn.commit().0);
+        let lost: Vec<&TxnId> = named.difference(&intents.txns).filter(|txn| !is_put(txn)).collect();
+        let older = newest.number.saturating_sub(newest.lineage.len() as u64);
+        let unreadable = older.saturating_sub(intents.slots.range(..=older).count() as u64);
         let Some(txn) = lost.last().filter(|_| lost.len() as u64 > unreadable) else { return Ok(()) };
         let count = lost.len();
         let found = format!(
             "{count} transactions that committed put slots of {name}, {:032x} among them; they are not in those that can be read, \
-             the newest of which is {}, and a vacuum emptied {unreadable}",
+             the newest of which is {}, and {unreadable} others were emptied",
             txn.0,
             seen.number(),
         );

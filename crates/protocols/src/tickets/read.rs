@@ -6,11 +6,12 @@ use std::sync::Arc;
 use glidepath_env::{Cause, Env, Key, Object, ObjectStore, ReadError, together_until};
 use glidepath_model::{CommitId, Entry, Name};
 
-use super::keys::slot_number;
+use super::keys::{numbered, slot_number};
 use super::object::{Held, Record, Roster, Slot, TxnId};
 use super::{Fate, Tickets};
 use crate::AT_ONCE;
 use crate::catalog::LoadError;
+use crate::first_of;
 use crate::mutant::{self, Mutant};
 use crate::wire::DecodeError;
 
@@ -141,9 +142,9 @@ impl<E: Env> Tickets<E> {
 
     /// The number of the newest slot that a listing shows; 0 if it shows none.
     async fn hinted(&self, prefix: &Key) -> Result<u64, LoadError> {
-        let page = self.store.list_folder(prefix, None, 1).await;
-        let page = page.map_err(|error| LoadError::Failed(Cause::from_error(error)))?;
-        Ok(page.objects.first().and_then(|listed| slot_number(&listed.key)).unwrap_or(0))
+        let number = |key: &Key| slot_number(key).filter(|number| numbered(prefix.as_str(), *number) == *key);
+        let first = first_of(&self.store, prefix, number).await;
+        Ok(first.map_err(|error| LoadError::Failed(Cause::from_error(error)))?.unwrap_or(0))
     }
 
     /// A register, with the fate of the intent in it.
