@@ -24,7 +24,8 @@ const LOOKED_AT_FROM: u32 = 10_000;
 /// The most links that it follows from then on.
 const MOST_LINKS: u32 = 1000;
 
-/// Of folders deeper than this it is known how many links lead there: a page may end before a listing has met many.
+/// For folders deeper than this, a listing counts the links on the path: [`Links`] begins anew with each page, and a page may end
+/// before it has met many.
 const DEEP: usize = 16;
 
 /// The most links on the path to such a folder.

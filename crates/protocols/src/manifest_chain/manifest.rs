@@ -233,7 +233,10 @@ mod tests {
             let keys = Keys::below("here/");
             for (folder, version) in [(keys.versions(), true), (keys.packs(), false)] {
                 let key = Key::new(&format!("{}{text}", folder.as_str()));
-                let named = if version { keys.version_in(&key).map(|version| keys.version(version)) } else { keys.pack_in(&key).map(|pack| keys.home(pack)) };
+                let named = match version {
+                    true => keys.version_in(&key).map(|version| keys.version(version)),
+                    false => keys.pack_in(&key).map(|pack| keys.home(pack)),
+                };
                 prop_assert!(named.is_none_or(|named| named == key), "{:?}", key);
             }
         }

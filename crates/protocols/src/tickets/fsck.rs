@@ -175,23 +175,26 @@ impl<E: Env> Tickets<E> {
         records: &Records,
         check: &mut Check,
     ) -> Result<(), LoadError> {
-        let emptied: BTreeSet<u64> =
-            slots.iter().filter(|(_, size)| *size == EMPTIED_BYTES as u64).map(|(number, _)| *number).collect();
         let Some(newest) = &seen.slot else { return Ok(()) };
+        // Those that were put since the listing, and those listed: what it did not show may be very much, and lost.
+        let listed = slots.first().map_or(0, |(number, _)| *number);
+        let full = slots.iter().filter(|(_, size)| *size != EMPTIED_BYTES as u64).map(|(number, _)| *number);
+        let mut older_ones = (listed + 1..newest.number).rev().chain(full.filter(|number| *number < newest.number));
         let mut intents = Intents::default();
         intents.add(newest);
         self.check_intent(newest, None, records, check).await?;
-        let (mut above, mut left) = (Arc::clone(newest), newest.number - 1);
-        while left > 0 {
-            let batch: Vec<u64> = (1..=left).rev().take(AT_ONCE).collect();
-            left -= batch.len() as u64;
-            let full = batch.iter().filter(|number| !emptied.contains(number));
+        let mut above = Arc::clone(newest);
+        loop {
+            let batch: Vec<u64> = older_ones.by_ref().take(AT_ONCE).collect();
+            if batch.is_empty() {
+                break;
+            }
             let key = |number: u64| self.shared_state.keys.slot(name, number);
-            let read = |number: &u64| {
-                let (number, key) = (*number, key(*number));
+            let read = |number: u64| {
+                let key = key(number);
                 async move { self.object(&key).await.map(|object| (number, object)) }
             };
-            for object in together_until(AT_ONCE, full, read, |_| false).await {
+            for object in together_until(AT_ONCE, batch, read, |_| false).await {
                 let (number, object) = object?;
                 let Some(slot) = older(name, number, (key(number), object), check) else { continue };
                 intents.add(&slot);

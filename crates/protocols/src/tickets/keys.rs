@@ -110,7 +110,8 @@ pub(super) fn numbered(prefix: &str, number: u64) -> Key {
 pub(super) fn slot_number(key: &Key) -> Option<u64> {
     let (_, last) = key.as_str().rsplit_once('/')?;
     let number = u64::MAX - u64::try_from(digits::<16>(last)?).ok()?;
-    (number > 0).then_some(number)
+    // There is one after each.
+    (1..u64::MAX).contains(&number).then_some(number)
 }
 
 /// A number of so many hexadecimal digits, as it is written in a key.

@@ -197,7 +197,7 @@ impl fmt::Display for Finding {
             Trouble::Undecodable(error) => write!(f, "this version cannot be decoded: {error}"),
             Trouble::OtherVersion(says) => write!(f, "this version says that it is {says}"),
             Trouble::Gap(first, last) if first == last => {
-                write!(f, "{first} is missing, but versions before and after it are kept")
+                write!(f, "{first} is missing, and later versions are kept")
             }
             Trouble::Gap(first, last) => write!(f, "versions {} to {} are missing", first.0, last.0),
             Trouble::BrokenChain { says, found } => {

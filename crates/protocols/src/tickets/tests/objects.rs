@@ -198,6 +198,7 @@ fn foreign_objects_are_no_slots() {
         format!("{register}/cafe"),
         format!("{register}/+fffffffffffffff"),
         format!("{register}/ffffffffffffffff"),
+        format!("{register}/0000000000000000"),
         format!("{register}/0FFFFFFFFFFFFFFF"),
     ] {
         world.duplicate(slot.as_str(), &foreign);
