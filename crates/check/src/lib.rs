@@ -19,6 +19,7 @@ mod scenario;
 #[cfg(feature = "serve")]
 mod serve;
 mod shrink;
+mod stranger;
 mod subject;
 mod tidy;
 mod trace;

@@ -26,6 +26,7 @@ pub const LIBRARY: &[(&str, &str)] = scenarios!(
     "disk",
     "everything-on-disk",
     "rows",
+    "strangers",
 );
 
 /// The scenario of this name; `None` if the program ships none.

@@ -19,6 +19,7 @@ use glidepath_sim::{SimEnv, Simulation};
 use crate::process::Process;
 use crate::run::{Run, counted, judged, processes, world};
 use crate::scenario::Scenario;
+use crate::stranger::Copies;
 use crate::subject::STORE;
 use crate::trace;
 
@@ -56,8 +57,9 @@ pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], se
     let counts = simulation.run(processes::<D>(&scenario, &history, process));
     let history = history.take();
     let mut checked = counted(&history, counts.faults);
-    let judged = written(&simulation)
-        .and_then(|(writes, objects)| judged::<D>(&writes, objects, &history, &scenario.writers, seed));
+    let judged = written(&simulation).and_then(|(writes, objects)| {
+        judged::<D>((&writes, objects, &Copies::default()), &history, &scenario.writers, seed)
+    });
     checked.violation = judged.err();
     let mishaps = trace::events(&simulation, keep_mishaps);
     Run { checked, history, mishaps }

@@ -12,6 +12,7 @@ use glidepath_sim::SimEnv;
 use crate::process::Process;
 use crate::promised::{Kept, damaged, promised};
 use crate::run::{HORIZON, calm};
+use crate::stranger::Copies;
 use crate::subject::{STORE, shared};
 use crate::tidy::tidy;
 
@@ -28,17 +29,24 @@ pub(crate) async fn clean<D: Design>(env: &Process, catalog: &D::Catalog<Process
     }
 }
 
-/// Judges the final objects of a run, given all its versions. `vacuums`: whether it ran any.
-pub(crate) fn right<D: Design>(objects: &Objects, made: &[Made], vacuums: bool, seed: u64) -> Result<(), String> {
-    tidy::<D>(objects, false)?;
+/// Judges the final objects of a run, some of which a stranger made, given all its versions. `vacuums`: whether it ran any.
+pub(crate) fn right<D: Design>(
+    (objects, copies): (&Objects, &Copies),
+    made: &[Made],
+    vacuums: bool,
+    seed: u64,
+) -> Result<(), String> {
+    let own = copies.removed_from(objects);
+    tidy::<D>(&own, false)?;
     let after = |words: String| format!("after the run, {words}");
     promised::<D>(objects, made, Kept::AsSaid).map_err(after)?;
     if (seed / 2).is_multiple_of(DAMAGED) {
-        damaged::<D>(objects, made, seed).map_err(after)?;
+        damaged::<D>(&own, made, seed).map_err(after)?;
     }
     if vacuums {
         let cleaned = cleaned::<D>(objects);
-        tidy::<D>(&cleaned, true)?;
+        copies.all_in(objects, &cleaned)?;
+        tidy::<D>(&copies.removed_from(&cleaned), true)?;
         let kept = Kept::AtLeast(Keep::LEAST.versions);
         promised::<D>(&cleaned, made, kept).map_err(|words| format!("after a last vacuum, {words}"))?;
     }

@@ -25,6 +25,7 @@ use crate::requests;
 use crate::scenario::{Scenario, Writers};
 #[cfg(feature = "serve")]
 use crate::serve;
+use crate::stranger::Copies;
 use crate::subject::{self, CatalogKind, STORE, Standing, Subject, shared, shared_state, standings, tables, writes};
 use crate::trace;
 use crate::transactions;
@@ -199,12 +200,14 @@ fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], seed: u64, ke
     if keep_mishaps {
         simulation.keep_mishaps();
     }
-    let history = Rc::new(RefCell::new(History::new()));
-    let counts = simulation.run(processes::<D>(scenario, &history, |sim, _| Process::new(sim)));
+    let (history, copies) = (Rc::new(RefCell::new(History::new())), Copies::default());
+    let mut processes = processes::<D>(scenario, &history, |sim, _| Process::new(sim));
+    processes.extend(copies.start(&scenario.writers));
+    let counts = simulation.run(processes);
     let history = history.take();
     let mut checked = counted(&history, counts.faults);
-    let objects = simulation.objects(STORE);
-    checked.violation = judged::<D>(&writes(&simulation), objects, &history, &scenario.writers, seed).err();
+    let written = (&writes(&simulation)[..], simulation.objects(STORE), &copies);
+    checked.violation = judged::<D>(written, &history, &scenario.writers, seed).err();
     let mishaps = trace::events(&simulation, keep_mishaps);
     Run { checked, history, mishaps }
 }
@@ -280,12 +283,15 @@ fn created<D: Design>(kind: CatalogKind, count: u32) -> Objects {
 /// What a process does.
 pub(crate) type Life = Pin<Box<dyn Future<Output = ()>>>;
 
+/// How it begins.
+pub(crate) type Start = Box<dyn FnOnce(SimEnv) -> Life>;
+
 /// The writers, and the process that cleans up. `at` makes a process, given its number, counted from 0.
 pub(crate) fn processes<D: Design>(
     scenario: &Scenario,
     history: &Rc<RefCell<History>>,
     at: fn(SimEnv, u32) -> Process,
-) -> Vec<(Instant, impl FnOnce(SimEnv) -> Life)> {
+) -> Vec<(Instant, Start)> {
     let writers = scenario.writers;
     let mut shared_state = shared::<D>(0);
     let mut processes = Vec::new();
@@ -295,7 +301,7 @@ pub(crate) fn processes<D: Design>(
             shared_state = shared::<D>(number / writers.shared);
         }
         let (shared_state, history) = (Arc::clone(&shared_state), Rc::clone(history));
-        let start = move |sim: SimEnv| -> Life {
+        let start: Start = Box::new(move |sim: SimEnv| {
             let env = at(sim, number);
             let catalog = env.open::<D>(shared_state);
             Box::pin(async move {
@@ -305,7 +311,7 @@ pub(crate) fn processes<D: Design>(
                     _ => Writer::<D> { env, catalog, history, process: ProcessId(number), writers }.run().await,
                 }
             })
-        };
+        });
         processes.push((Instant::ZERO + Span::from_millis(u64::from(number)), start));
     }
     processes
@@ -381,21 +387,22 @@ impl<D: Design> Writer<D> {
     }
 }
 
-/// Whether the run with this seed was correct, given all that was written and the final objects.
+/// Whether the run with this seed was correct, given all that was written, the final objects, and which of them are a
+/// stranger's.
 pub(crate) fn judged<D: Design>(
-    writes: &[Write],
-    objects: BTreeMap<Key, Payload>,
+    (writes, objects, copies): (&[Write], BTreeMap<Key, Payload>, &Copies),
     history: &History,
     writers: &Writers,
     seed: u64,
 ) -> Result<(), String> {
+    copies.untouched(writes)?;
     let made = D::versions(shared_state::<D>(0), writes)?;
     let versions = standings(&made, writers.tables)?;
     let chain = subject::chain(&versions);
     let mut history = history.clone();
     let placed = history.place(&chain).and_then(|()| glidepath_history::check(&history, &chain));
     placed.map_err(|violation| violation.to_string())?;
-    right::<D>(&objects, &made, writers.vacuum_every.is_some(), seed)?;
+    right::<D>((&objects, copies), &made, writers.vacuum_every.is_some(), seed)?;
     found_again::<D>(objects, writers.tables, versions.last())
 }
 

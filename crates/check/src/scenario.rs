@@ -82,6 +82,9 @@ pub struct Writers {
     /// The time between two vacuums; protocols without vacuum ignore it.
     #[serde(default)]
     pub vacuum_every: Option<Span>,
+    /// Copies that somebody else makes of objects of the catalog, under keys that resemble theirs.
+    #[serde(default)]
+    pub strange: u32,
 }
 
 fn one() -> u32 {
@@ -135,6 +138,9 @@ impl Scenario {
             ("writers.shared", writers.shared, 1000),
             ("writers.machine", writers.machine, 1000),
         ];
+        if writers.strange > 100_000 {
+            return Err(ScenarioError::of("writers.strange", writers.strange, "at most 100000"));
+        }
         for (field, found, most) in counts {
             if found == 0 || found > most {
                 let allowed = "a whole number from 1 on, at most 1000 writers, 100000 commits, 10000 tables";
@@ -147,6 +153,10 @@ impl Scenario {
                 let allowed = "absent if there is `disk`: without a network there are no requests";
                 return Err(ScenarioError::of("faults", "given", allowed));
             }
+        }
+        if writers.strange > 0 && (self.rows || self.disk.is_some()) {
+            let allowed = "0 if there is `disk` or `rows`: copies are made in an object store";
+            return Err(ScenarioError::of("writers.strange", writers.strange, allowed));
         }
         if self.rows && self.disk.is_some() {
             let allowed = "false if there is `disk`: a catalog is in one place";

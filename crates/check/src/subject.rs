@@ -87,14 +87,16 @@ impl Subject {
     }
 
     /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, transactions are in cells of
-    /// their own in every scenario without a disk, and the files of a server's tables are in an object store.
+    /// their own in every scenario without a disk, and the files of a server's tables are in an object store. Strangers copy
+    /// objects of catalogs only.
     #[must_use]
     pub fn runs_in(self, scenario: &Scenario) -> bool {
+        let in_store = !scenario.rows && scenario.disk.is_none();
         match self {
             Self::Catalog(kind) => !scenario.rows || !kind.protocol.traits().appends,
-            Self::Transactions => !scenario.rows && scenario.disk.is_none(),
+            Self::Transactions => in_store && scenario.writers.strange == 0,
             #[cfg(feature = "serve")]
-            Self::Serve(..) => !scenario.rows && scenario.disk.is_none(),
+            Self::Serve(..) => in_store && scenario.writers.strange == 0,
         }
     }
 }

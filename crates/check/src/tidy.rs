@@ -83,8 +83,9 @@ fn registers(objects: &BTreeMap<Key, Payload>) -> Result<(), String> {
     Ok(())
 }
 
-/// The kind of a log's object (`log` or `checkpoint`), and its number.
+/// The kind of a log's object (`log` or `checkpoint`), and its number; `None` for an object that resembles one.
 pub(crate) fn numbered(key: &Key) -> Option<(&str, u64)> {
     let (kind, digits) = key.as_str().strip_prefix("catalog/log/")?.split_once('/')?;
-    Some((kind, digits.parse().ok()?))
+    let exact = digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    exact.then(|| Some((kind, digits.parse().ok()?)))?
 }

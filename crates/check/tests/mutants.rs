@@ -129,6 +129,16 @@ fn what_may_have_been_repeated_and_is_taken_for_a_proof_is_caught() {
 }
 
 #[test]
+fn what_is_taken_for_ours_and_is_not_is_caught() {
+    all_caught(
+        &["manifest-chain", "manifest-chain-whole", "append-log", "tickets"],
+        &[(Mutant::SimilarIsOurs, "strangers")],
+    );
+    // In tickets a listing only shortens the way to the newest slot.
+    all_caught(&CHAINS, &[(Mutant::FirstListedTaken, "strangers")]);
+}
+
+#[test]
 fn groups_that_answer_wrongly_are_caught() {
     let mistakes = [(Mutant::GroupAnswersSwapped, "storm"), (Mutant::GroupUnknownIsNotDone, "denied")];
     all_caught(&ALL, &mistakes);

@@ -150,14 +150,12 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
 
 /// Why what was given runs in none of the scenarios that were given.
 fn runs_nowhere(arguments: &Arguments) -> String {
+    let others = "and these scenarios are of catalogs: on a disk, in cells, or beside a stranger's objects; give another scenario";
     match Subject::named(&arguments.protocol) {
-        Some(Subject::Transactions) => "transactions are in a simulated key-value store, and these scenarios are of \
-                                        catalogs on a disk or in cells; give another scenario"
-            .to_owned(),
-        _ if Clients::ALL.iter().any(|clients| arguments.protocol.starts_with(clients.name())) => "the catalog server keeps files of tables in a simulated object \
-                                                       store, and these scenarios are of catalogs on a disk or in cells; \
-                                                       give another scenario"
-            .to_owned(),
+        Some(Subject::Transactions) => format!("transactions are in a simulated key-value store, {others}"),
+        _ if Clients::ALL.iter().any(|clients| arguments.protocol.starts_with(clients.name())) => {
+            format!("the catalog server keeps files of tables in a simulated object store, {others}")
+        }
         _ => format!(
             "{} appends to objects, and in these scenarios the catalog is in the cells of a key-value store, which cannot be \
              appended to; give another protocol, or another scenario",

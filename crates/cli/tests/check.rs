@@ -140,7 +140,7 @@ fn mistakes_are_answered_in_one_message() {
         ("check all --scenario full.toml", "full.toml: disk.faults.full is 2: a share from 0 to 1"),
         ("check all --scenario storm --writers 0", "a whole number from 1"),
         ("check transactions --scenario disk.toml", "unknown field"),
-        ("check transactions --scenario power", "catalogs on a disk or in cells"),
+        ("check transactions --scenario power", "catalogs: on a disk, in cells, or beside"),
         ("check transactions --scenario rows,disk", "give another scenario"),
         ("check append-log --scenario rows", "cannot be appended to"),
         ("check all --seeds 0", "a whole number from 1"),

@@ -26,6 +26,10 @@ pub enum Mutant {
     ReplacedTaken,
     /// All protocols: a check finds nothing.
     CheckBlind,
+    /// All protocols of several objects: a key that resembles one of ours counts as ours.
+    SimilarIsOurs,
+    /// Manifest chain: the first key of a listing decides, whoever's it is.
+    FirstListedTaken,
     /// Append log and manifest chain: who asks for an old version gets the one after it.
     NextVersionRead,
     /// Append log: what was removed does not count as changed.

@@ -22,6 +22,7 @@ use crate::process::{Process, Restarted};
 use crate::remains::clean;
 use crate::run::{Life, Run, Writer, counted, judged};
 use crate::scenario::{OnDisk, Writers};
+use crate::stranger::Copies;
 use crate::subject::{kept, shared};
 use journal::Journal;
 
@@ -92,7 +93,8 @@ pub(crate) fn run<D: Design>(plan: &Plan<'_>, seed: u64, keep_mishaps: bool) -> 
     let history = history.take();
     let mut checked = counted(&history, disk.failures() + u64::from(plan.disk.cuts) + 1);
     let objects = journal.objects();
-    let right = broken.and_then(|()| judged::<D>(&kept(journal.written()), objects, &history, &plan.writers, seed));
+    let written = (&kept(journal.written())[..], objects, &Copies::default());
+    let right = broken.and_then(|()| judged::<D>(written, &history, &plan.writers, seed));
     checked.violation = right.err();
     Run { checked, history, mishaps }
 }

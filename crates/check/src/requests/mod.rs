@@ -23,7 +23,6 @@ mod whims;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,8 +35,9 @@ use glidepath_sim::{SimEnv, Simulation};
 
 use crate::process::Process;
 use crate::remains::{clean, right};
-use crate::run::{Checked, Ran, calm, world};
+use crate::run::{Checked, Ran, Start, calm, world};
 use crate::scenario::Scenario;
+use crate::stranger::Copies;
 use crate::subject::{CatalogKind, STORE, shared, shared_state, writes};
 use crate::trace;
 use asking::Asker;
@@ -63,8 +63,6 @@ const TRIES: [u32; 3] = [60, 3, 12];
 const VISITS: u32 = 40;
 
 type Shelf = Rc<RefCell<Book<Names>>>;
-type Life = Pin<Box<dyn Future<Output = ()>>>;
-type Start = Box<dyn FnOnce(SimEnv) -> Life>;
 
 /// What the threads of a process share: their knowledge of the catalog, and either commits or loads.
 struct Shares<D: Design> {
@@ -113,9 +111,11 @@ pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], se
         simulation.keep_mishaps();
     }
     let book = Shelf::default();
-    let groups = Rc::new(RefCell::new(BTreeMap::new()));
+    let (groups, copies) = (Rc::new(RefCell::new(BTreeMap::new())), Copies::default());
     simulation.share_machines(machine(scenario));
-    let counts = simulation.run(processes::<D>(scenario, seed, &book, &groups));
+    let mut processes = processes::<D>(scenario, seed, &book, &groups);
+    processes.extend(copies.start(&scenario.writers));
+    let counts = simulation.run(processes);
     let (mut book, groups) = (book.take(), groups.take());
     let mut checked = Checked { faults: counts.faults, ..Checked::default() };
     for asked in &book.asked {
@@ -124,13 +124,13 @@ pub(crate) fn run<D: Design>(scenario: &Scenario, objects: &[(Key, Payload)], se
         checked.committed += u64::from(matches!(asked.told, Told::Done(_) | Told::DoneBy(_) | Told::Idle));
         checked.open += u64::from(matches!(asked.told, Told::Unknown | Told::Nothing));
     }
-    checked.violation = judged::<D>(&simulation, &mut book, &groups, scenario, seed).err();
+    checked.violation = judged::<D>((&simulation, &copies), &mut book, &groups, scenario, seed).err();
     let lines = if keep_mishaps { lines(&book) } else { Vec::new() };
     Ran { checked, lines, mishaps: trace::events(&simulation, keep_mishaps) }
 }
 
 fn judged<D: Design>(
-    simulation: &Simulation,
+    (simulation, copies): (&Simulation, &Copies),
     book: &mut Book<Names>,
     groups: &BTreeMap<u32, u32>,
     scenario: &Scenario,
@@ -139,13 +139,15 @@ fn judged<D: Design>(
     if let Some((at, wrong)) = book.misled.first() {
         return Err(format!("at {:.6} s {wrong}, though there was one", at.since(Instant::ZERO).as_secs_f64()));
     }
-    let made = D::versions(shared_state::<D>(0), &writes(simulation))?;
+    let writes = writes(simulation);
+    copies.untouched(&writes)?;
+    let made = D::versions(shared_state::<D>(0), &writes)?;
     let versions = became(simulation, &made)?;
     versions.name_versions(book)?;
     let last = judge::judge(&versions, book, terms::<D>(), |process| groups.get(&process).copied())?;
     vacuumed::rightly::<D>(simulation, &versions, scenario.faults.clock_skew)?;
     vacuumed::readable::<D>(simulation, &made, seed)?;
-    right::<D>(&simulation.objects(STORE), &made, scenario.writers.vacuum_every.is_some(), seed)?;
+    right::<D>((&simulation.objects(STORE), copies), &made, scenario.writers.vacuum_every.is_some(), seed)?;
     aftermath::<D>(simulation, (versions.last(), &last))
 }
 

@@ -6,6 +6,7 @@ use glidepath_model::{Root, Version};
 
 use super::record::{VERSIONS, decode_header, header};
 use crate::catalog_file;
+use crate::mutant::{self, Mutant};
 
 const CHECKPOINT: [u8; 4] = *b"GPLC";
 
@@ -54,7 +55,8 @@ impl Keys {
 
 fn numbered(key: &Key, prefix: &str) -> Option<u64> {
     let digits = key.as_str().strip_prefix(prefix)?;
-    (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit())).then(|| digits.parse().ok())?
+    let exact = digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    (exact || mutant::is(Mutant::SimilarIsOurs)).then(|| digits.parse().ok())?
 }
 
 /// The catalog at the beginning of a segment. The same log gives the same bytes, whichever process writes them.

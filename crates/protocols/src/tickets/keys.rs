@@ -4,6 +4,7 @@ use glidepath_env::Key;
 use glidepath_model::Name;
 
 use super::object::TxnId;
+use crate::mutant::{self, Mutant};
 
 /// The maximum length of an encoded name in a key; longer ones are hashed. Two of them and the rest fit into the keys of
 /// every store, and one into the name of a file.
@@ -117,7 +118,8 @@ pub(super) fn slot_number(key: &Key) -> Option<u64> {
 /// A number of so many hexadecimal digits, as it is written in a key.
 fn digits<const COUNT: usize>(text: &str) -> Option<u128> {
     let written = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    (text.len() == COUNT && text.bytes().all(written)).then(|| u128::from_str_radix(text, 16).ok())?
+    let exact = text.len() == COUNT && text.bytes().all(written);
+    (exact || mutant::is(Mutant::SimilarIsOurs)).then(|| u128::from_str_radix(text, 16).ok())?
 }
 
 fn is_namespace(part: &str) -> bool {
