@@ -178,12 +178,6 @@ impl Disk {
         self.0.left.set(Some(calls));
     }
 
-    /// Whether the power went.
-    #[must_use]
-    pub fn is_off(&self) -> bool {
-        self.0.left.get() == Some(0)
-    }
-
     /// The power fails, if it has not failed before, and comes back: all processes are dead; the disk has what was
     /// synced, and of the rest a random part.
     pub fn restart(&self) {

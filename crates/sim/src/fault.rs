@@ -40,10 +40,10 @@ pub struct Faults {
     pub timeout: Span,
     /// How late a late request is.
     pub lateness: Span,
-    /// Of key-value stores: the share of the conditional writes with a lost answer (also: late, repeated, or of a dead process) that
-    /// the store leaves half done. Plain reads show such a write or not, each by a draw. The next linearizable read or
-    /// conditional write of the row decides it: one half take effect then, the others never. Above 0, plain reads of the store
-    /// are not linearizable, and it has final writes.
+    /// Of key-value stores: the share of the conditional writes with a lost answer (also: late, repeated, or of a dead
+    /// process) that the store leaves half done. Plain reads show such a write or not, each by a draw. The next
+    /// linearizable read or conditional write of the row decides it: one half take effect then, the others never. Above
+    /// 0, plain reads of the store are not linearizable, and it has final writes.
     pub half_done: f64,
     /// Listings do not show objects that were created within this time; reads do.
     pub list_lag: Span,

@@ -1,4 +1,4 @@
-//! What would happen, on these stores, in this order of events? A world on a virtual clock.
+//! What would happen, in which order? A world on a virtual clock.
 //!
 //! One [`Simulation`] is one run in one thread: processes (plain futures over [`SimEnv`]), object stores whose
 //! latencies come from a [`Profile`], and an agenda of events in virtual time. The same seed gives the same run, byte

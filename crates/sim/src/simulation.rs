@@ -185,8 +185,8 @@ impl Simulation {
         self.world.stores.borrow()[store.0].objects()
     }
 
-    /// From now on keeps every object version that is written to a store, for [`writes`](Self::writes), and every value of a cell, for
-    /// [`cells_written`](Self::cells_written).
+    /// From now on keeps every object version that is written to a store, for [`writes`](Self::writes), and every value
+    /// of a cell, for [`cells_written`](Self::cells_written).
     pub fn keep_writes(&self, store: StoreId) {
         self.world.stores.borrow_mut()[store.0].keep_writes();
     }
@@ -224,9 +224,9 @@ impl Simulation {
         self.world.stores.borrow()[store.0].look_at_tables().cells(table)
     }
 
-    /// Every value that a write gave to a cell of a store since [`keep_writes`](Self::keep_writes), in the order in which they
-    /// took effect. What changes nothing that reads show is left out: a conditional write of a final cell, a final value
-    /// again, or one of a lower rank.
+    /// Every value that a write gave to a cell of a store since [`keep_writes`](Self::keep_writes), in the order in
+    /// which they took effect. What changes nothing that reads show is left out: a conditional write of a final cell, a
+    /// final value again, or one of a lower rank.
     #[must_use]
     pub fn cells_written(&self, store: StoreId) -> Vec<CellWritten> {
         self.world.stores.borrow()[store.0].look_at_tables().written().to_vec()
@@ -360,7 +360,10 @@ impl<F: Future<Output = ()>> Tasks<F> {
                     }
                 },
             },
-            Event::Arrive { request } => SimStore::arrive(&self.world, request),
+            Event::Arrive { request } => {
+                SimStore::arrive(&self.world, request);
+                None
+            }
             Event::Answer { request } => SimStore::answer(&self.world, request),
         };
         if let Some(task) = task {

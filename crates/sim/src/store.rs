@@ -177,7 +177,7 @@ impl SimStore {
         let faults = &self.service.model.faults;
         match self.env.process.with_luck(Purpose::Fault, |luck| faults.draw(luck)) {
             None => self.send(action, way.sent + way.takes, way.when).await,
-            Some(fault) => self.send_badly(fault, action, way).await,
+            Some(fault) => self.send_with_fault(fault, action, way).await,
         }
     }
 
@@ -188,59 +188,65 @@ impl SimStore {
         self.wait(id).await
     }
 
-    async fn send_badly(&self, fault: Fault, action: Action, Way { sent, takes: way, when }: Way) -> Answer {
+    async fn send_with_fault(&self, fault: Fault, action: Action, Way { sent, takes, when }: Way) -> Answer {
         let Faults { timeout, lateness, .. } = self.service.model.faults;
-        self.env.world.faults.set(self.env.world.faults.get() + 1);
-        if let Some(mishaps) = self.env.world.mishaps.borrow_mut().as_mut() {
-            let words = format!("{}: {}", action.words(), fault.words());
-            mishaps.push(Mishap { at: sent, process: self.env.process.id, words });
-        }
-        let orphan = |at: Instant, action: Action| self.orphan(at, action, when);
+        self.note(fault, &action, sent);
+        let effect = sent + takes;
         match fault {
-            Fault::Stalled => return self.send(action, sent + lateness + way, later(when, lateness)).await,
+            Fault::RequestLost => {
+                let answer = action.unknown("the request was lost");
+                self.hear(sent + timeout, answer).await
+            }
+            Fault::AnswerLost => self.send_unheard(effect, "the answer was lost", action, when, sent + timeout).await,
+            Fault::Late => self.send_unheard(sent + lateness, "no answer in time", action, when, sent + timeout).await,
+            Fault::Refused => {
+                let at = match when {
+                    When::At(at) => at,
+                    When::Contended(_) => effect + takes,
+                };
+                let once = self.service.model.faults.delivers_once();
+                self.hear(at, action.refused("503 Slow Down", once, true)).await
+            }
+            Fault::Crash => {
+                self.orphan(effect, action, when);
+                std::future::pending().await
+            }
+            Fault::Stalled => self.send(action, effect + lateness, later(when, lateness)).await,
             Fault::Slow => {
-                let answer = self.send(action, sent + way, when).await;
+                let answer = self.send(action, effect, when).await;
                 self.env.pass_until(sent + lateness).await;
-                return answer;
+                answer
             }
             Fault::Repeated => {
-                orphan(sent + way, action.clone());
-                return self.send(action, sent + way + way, later(when, way)).await;
+                self.orphan(effect, action.clone(), when);
+                self.send(action, effect + takes, later(when, takes)).await
             }
-            Fault::Proxied => return self.send_by_proxy(action, Way { sent, takes: way, when }).await,
+            Fault::Proxied => self.send_by_proxy(action, Way { sent, takes, when }).await,
             Fault::Suspended => {
                 if let Some(machine) = &self.env.process.machine {
                     machine.suspend(sent, lateness);
                 }
                 let before = self.env.process.with_luck(Purpose::Fault, Stream::draw) & 1 == 0;
                 let late = if before { lateness } else { Span::ZERO };
-                return self.send(action, sent + late + way, later(when, late)).await;
+                self.send(action, effect + late, later(when, late)).await
             }
-            _ => {}
         }
-        let refused_at = match when {
-            When::At(at) => at,
-            When::Contended(_) => sent + way + way,
-        };
-        let (effect_at, answer) = match fault {
-            Fault::RequestLost => (None, Some((sent + timeout, action.unknown("the request was lost")))),
-            Fault::AnswerLost => (Some(sent + way), Some((sent + timeout, action.unknown("the answer was lost")))),
-            Fault::Late => (Some(sent + lateness), Some((sent + timeout, action.unknown("no answer in time")))),
-            Fault::Refused => (
-                None,
-                Some((refused_at, action.refused("503 Slow Down", self.service.model.faults.delivers_once(), true))),
-            ),
-            Fault::Crash | Fault::Slow | Fault::Stalled | Fault::Repeated | Fault::Proxied | Fault::Suspended => {
-                (Some(sent + way), None)
-            }
-        };
-        if let Some(at) = effect_at {
-            orphan(at, action);
+    }
+
+    /// Counts a fault, and records it if somebody wants to see it.
+    fn note(&self, fault: Fault, action: &Action, sent: Instant) {
+        self.env.world.faults.set(self.env.world.faults.get() + 1);
+        if let Some(mishaps) = self.env.world.mishaps.borrow_mut().as_mut() {
+            let words = format!("{}: {}", action.words(), fault.words());
+            mishaps.push(Mishap { at: sent, process: self.env.process.id, words });
         }
-        match answer {
-            Some((at, answer)) => self.hear(at, answer).await,
-            None => std::future::pending().await,
-        }
+    }
+
+    /// Sends a request that takes effect, and whose outcome its sender does not learn: it gives up at `heard`.
+    async fn send_unheard(&self, effect: Instant, why: &str, action: Action, when: When, heard: Instant) -> Answer {
+        let answer = action.unknown(why);
+        self.orphan(effect, action, when);
+        self.hear(heard, answer).await
     }
 
     /// A proxy delivers the request twice, the first time perhaps late; it may answer instead of the store, with or
@@ -307,11 +313,12 @@ impl SimStore {
     }
 
     /// Lets a request take effect. No process learns of it before the answer.
-    pub(crate) fn arrive(world: &World, id: u32) -> Option<u32> {
+    pub(crate) fn arrive(world: &World, id: u32) {
         let (store, when, action) = {
             let mut requests = world.requests.borrow_mut();
             let request = &mut requests.slab[id as usize];
-            (request.store, request.when, request.action.take()?)
+            let Some(action) = request.action.take() else { return };
+            (request.store, request.when, action)
         };
         let turn = world.turn.get();
         let (answer, answer_at) = action.perform_at(world.stores.borrow_mut()[store.0].at(turn), turn.at(), &when);
@@ -327,7 +334,6 @@ impl SimStore {
                 requests.slab.remove(id as usize);
             }
         }
-        None
     }
 
     /// Lets an answer reach its sender. Returns the task to poll.

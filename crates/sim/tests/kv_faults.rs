@@ -1,5 +1,5 @@
-//! Does each fault of a request to the simulated key-value store end as the contract says? And what shows of a write that is half
-//! done?
+//! Does each fault of a request to the simulated key-value store end as the contract says? And what shows of a write
+//! that is half done?
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

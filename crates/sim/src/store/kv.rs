@@ -1,5 +1,5 @@
-//! How does a simulated store serve as a key-value store? Its requests are actions like those of an object store: they travel the same
-//! way, and the same faults strike them.
+//! How does a simulated store serve as a key-value store? Its requests are actions like those of an object store: they
+//! travel the same way, and the same faults strike them.
 
 use std::rc::Rc;
 
@@ -187,7 +187,8 @@ impl SimStore {
         View { level, luck: Stream::keyed(seed, 0, 0) }
     }
 
-    /// Of a request whose answer reaches nobody: the store may fail before the end, and leave a conditional write half done.
+    /// Of a request whose answer reaches nobody: the store may fail before the end, and leave a conditional write half
+    /// done.
     pub(super) fn may_leave_half_done(&self, action: &mut Action) {
         let share = self.service.model.faults.half_done;
         let Action::Row(action) = action else { return };

@@ -1,8 +1,8 @@
 //! What do the tables of a simulated store hold, and what does each request to them do when it takes effect?
 //!
-//! A row may have one conditional write that is *half done*: the store has accepted it and failed before the end. Each plain read
-//! shows it or not, by a draw. The next linearizable read or conditional write of the row decides it: it takes effect at that
-//! moment, or never.
+//! A row may have one conditional write that is *half done*: the store has accepted it and failed before the end. Each
+//! plain read shows it or not, by a draw. The next linearizable read or conditional write of the row decides it: it
+//! takes effect at that moment, or never.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -68,8 +68,8 @@ pub(crate) struct Tables {
     delivers_once: bool,
 }
 
-/// The place of a row in its table: rows are in the order of their hashes, as in stores that spread them, so that nobody relies
-/// on the order of their names.
+/// The place of a row in its table: rows are in the order of their hashes, as in stores that spread them, so that
+/// nobody relies on the order of their names.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     hash: u64,
@@ -330,7 +330,8 @@ impl Tables {
         (outcome, at)
     }
 
-    /// Of two different final values of one rank, which nobody may write, the later one stays: so the journal shows both.
+    /// Of two different final values of one rank, which nobody may write, the later one stays: so the journal shows
+    /// both.
     pub(crate) fn put_final(&mut self, table: &Table, cell: Cell, value: Bytes, rank: Rank) -> Result<(), WriteError> {
         let (row, journal) = self.row_to_write(table, &cell.row).map_err(WriteError::Refused)?;
         let (by, rank) = (journal.sender, Some(rank));
