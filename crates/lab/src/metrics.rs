@@ -66,9 +66,10 @@ pub struct Group {
     /// Of these, those that committed.
     #[serde(default)]
     pub burst_committed: u64,
-    /// Whether the run continues until the transactions of the window have ended.
-    #[serde(default)]
-    pub goes_on: bool,
+    /// Whether the throughput counts commits by when they landed. Otherwise it counts transactions by when they
+    /// arrived.
+    #[serde(default, alias = "goes_on")]
+    pub counts_landed: bool,
     /// The length of the window, in seconds.
     #[serde(default)]
     pub window_s: f64,
@@ -428,7 +429,7 @@ impl Tally {
         let mean = |sum: f64| sum / group.run_ended.max(1) as f64;
         let [catalog_reads_s, prepare_s, conflict_reads_s, install_s, backoff_s] = spent.map(mean);
         Group {
-            goes_on: lands,
+            counts_landed: lands,
             window_s: duration.as_secs_f64() / 2.0,
             throughput_per_s: commits as f64 / (duration.as_secs_f64() / 2.0),
             success_interval: interval::share(&parts),

@@ -213,7 +213,7 @@ impl GroupSummary {
             }),
             fewest_commits: groups
                 .iter()
-                .all(|group| group.goes_on)
+                .all(|group| group.counts_landed)
                 .then(|| groups.iter().map(|group| group.window_committed).min().unwrap_or(0)),
             retries_mean: spread(&|group| group.retries_mean),
             middle_latency_mean_s: spread(&|group| group.middle_latency_mean_s),

@@ -78,7 +78,7 @@ fn count(group: &Group, outcome: &SimulatedRun, duration_s: f64, kind: Option<Ki
     let lands = |record: &&&Record| record.end == End::Committed && window.contains(&record.ended.as_secs_f64());
     let landed = records.iter().filter(lands).count() as u64;
     prop_assert_eq!(group.window_landed, landed);
-    let commits = if group.goes_on { landed } else { group.window_committed };
+    let commits = if group.counts_landed { landed } else { group.window_committed };
     prop_assert!((group.throughput_per_s * group.window_s - commits as f64).abs() < 1e-6);
     if let Some(latency) = group.latency {
         prop_assert!(latency.p50_s <= latency.p95_s && latency.p95_s <= latency.p99_s);
