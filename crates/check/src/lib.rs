@@ -1,4 +1,4 @@
-//! Does a commit protocol hold under every fault that a scenario makes?
+//! Does a protocol hold under every fault? Under every one that a scenario makes.
 //!
 //! Simulated processes commit and read against a store that loses answers and delays requests for minutes; processes
 //! die in between. The checkers compare each answer with the chain of versions (`glidepath_history`). The protocols are

@@ -1,9 +1,9 @@
 //! Does a store have what a catalog promises to keep, as it was? Asked of every protocol, by its traits alone.
 //!
 //! A protocol that keeps old versions promises each version from the oldest kept one on, what changed from one to the
-//! next, and, after a vacuum, at least as many as the vacuum was to keep. Every protocol promises that its check finds no
-//! damage where there is none; and that a damaged object gives a wrong answer to nobody, and does not escape the check if
-//! something cannot be read.
+//! next, and, after a vacuum, at least as many as the vacuum was to keep. Every protocol promises that its check finds
+//! no damage where there is none; and that a damaged object gives a wrong answer to nobody, and does not escape the
+//! check if something cannot be read.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +65,8 @@ pub(crate) fn promised<D: Design>(objects: &Objects, made: &[Made], kept: Kept) 
     })
 }
 
-/// Whether one damaged object gives no wrong answer, and is found by fsck if something cannot be read. The seed chooses the
-/// damage.
+/// Whether one damaged object gives no wrong answer, and is found by fsck if something cannot be read. The seed chooses
+/// the damage.
 pub(crate) fn damaged<D: Design>(objects: &Objects, made: &[Made], seed: u64) -> Result<(), String> {
     let mut objects = objects.clone();
     let Some(how) = damage(&mut objects, seed) else { return Ok(()) };

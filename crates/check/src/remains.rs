@@ -29,7 +29,8 @@ pub(crate) async fn clean<D: Design>(env: &Process, catalog: &D::Catalog<Process
     }
 }
 
-/// Judges the final objects of a run, some of which a stranger made, given all its versions. `vacuums`: whether it ran any.
+/// Judges the final objects of a run, some of which a stranger made, given all its versions. `vacuums`: whether it ran
+/// any.
 pub(crate) fn right<D: Design>(
     (objects, copies): (&Objects, &Copies),
     made: &[Made],

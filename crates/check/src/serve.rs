@@ -1,10 +1,10 @@
 //! Does the catalog server tell its clients the truth, whatever happens?
 //!
 //! Several server processes with the code that runs live (`glidepath_service`, without HTTP) share one simulated store,
-//! which holds the catalog and the files of the tables. Client processes commit as Iceberg's client for Java does: after
-//! a conflict they delete the files that they wrote. Requests and answers get lost, come late, or are delivered twice, to
-//! two servers; servers are killed between any two steps and replaced; the store has the faults of the scenario. A run is
-//! a function of (protocol, scenario, seed).
+//! which holds the catalog and the files of the tables. Client processes commit as Iceberg's client for Java does:
+//! after a conflict they delete the files that they wrote. Requests and answers get lost, come late, or are delivered
+//! twice, to two servers; servers are killed between any two steps and replaced; the store has the faults of the
+//! scenario. A run is a function of (protocol, scenario, seed).
 //!
 //! What must hold:
 //!
@@ -18,8 +18,8 @@
 //! 8. No two tables have files in one folder, or in one that is in a folder of the other.
 //! 9. Every client comes to an end, and every request that reached a server that lives is answered.
 //!
-//! Times of snapshots are far in the future: the crate `iceberg` dates versions without a new snapshot by the clock of the
-//! machine. Where the last version is newer than that, the service keeps its time, so nothing depends on the clock.
+//! Times of snapshots are far in the future: the crate `iceberg` dates versions without a new snapshot by the clock of
+//! the machine. Where the last version is newer than that, the service keeps its time, so nothing depends on the clock.
 
 mod book;
 mod client;

@@ -55,8 +55,8 @@ impl Subject {
         CatalogKind::all().into_iter().map(Self::Catalog).chain([Self::Transactions]).collect()
     }
 
-    /// The catalog server over each protocol, in all their layouts, with these clients. Not in [`all`](Self::all): its runs
-    /// take longer. None without the feature `serve`.
+    /// The catalog server over each protocol, in all their layouts, with these clients. Not in [`all`](Self::all): its
+    /// runs take longer. None without the feature `serve`.
     #[must_use]
     pub fn servers(clients: Clients) -> Vec<Self> {
         #[cfg(feature = "serve")]
@@ -86,9 +86,9 @@ impl Subject {
         Self::all().into_iter().chain(servers).find(|subject| subject.name() == name)
     }
 
-    /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, transactions are in cells of
-    /// their own in every scenario without a disk, and the files of a server's tables are in an object store. Strangers copy
-    /// objects of catalogs only.
+    /// Whether there can be such a thing in the place of a scenario: cells cannot be appended to, transactions are in
+    /// cells of their own in every scenario without a disk, and the files of a server's tables are in an object store.
+    /// Strangers copy objects of catalogs only.
     #[must_use]
     pub fn runs_in(self, scenario: &Scenario) -> bool {
         let in_store = !scenario.rows && scenario.disk.is_none();

@@ -1,21 +1,24 @@
 //! Do transactions end once, and does everybody see them end so?
 //!
-//! Processes take timestamps, end transactions, settle those of others, read, and move the service to other tables, against one
-//! simulated store in which things go wrong. What each was told is compared with what others were told, and with what the store holds at the
-//! end. The code is the very code that runs live (`glidepath_txn`). A run is a function of (scenario, seed).
+//! Processes take timestamps, end transactions, settle those of others, read, and move the service to other tables,
+//! against one simulated store in which things go wrong. What each was told is compared with what others were told, and
+//! with what the store holds at the end. The code is the very code that runs live (`glidepath_txn`). A run is a
+//! function of (scenario, seed).
 //!
 //! What must hold:
 //!
-//! 1. No timestamp is given out twice, and none is given out that is lower than one that was given out before it was asked for.
+//! 1. No timestamp is given out twice, and none is given out that is lower than one that was given out before it was
+//!    asked for.
 //! 2. All that is ever told of the end of a transaction is the same.
 //! 3. A transaction that somebody was told has ended is not told to be in progress by a read that begins later.
 //! 4. At the end the store holds every end that was told, and none that its transaction did not ask for.
 //! 5. What a reader was told, to see a transaction or not to see it, agrees with how it ended.
 //! 6. A transaction has a cell in one table at most.
-//! 7. After a restore to a timestamp, what committed up to it is as it was, and every other transaction that began before is aborted.
+//! 7. After a restore to a timestamp, what committed up to it is as it was, and every other transaction that began
+//!    before is aborted.
 //!
-//! One run in four is restored in the middle: all clients are killed, a restore goes through, itself killed now and then and
-//! begun again, and new clients go on.
+//! One run in four is restored in the middle: all clients are killed, a restore goes through, itself killed now and
+//! then and begun again, and new clients go on.
 
 mod judge;
 mod life;

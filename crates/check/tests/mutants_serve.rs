@@ -1,5 +1,5 @@
-//! Can the checkers of the catalog server fail? Each known mistake must be detected by a named scenario, and the same seed
-//! must pass without it. Prints the number of seeds that each took.
+//! Can the checkers of the catalog server fail? Each known mistake must be detected by a named scenario, and the same
+//! seed must pass without it. Prints the number of seeds that each took.
 
 #![cfg(all(feature = "serve", feature = "mutants"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -49,10 +49,10 @@ fn fresh_seeds_hold() {
 /// Seeds that once failed, with their neighbours, because some failed when the random streams were different. They
 /// found: a repeated write; a sleep that lasted until nothing showed the write any more (`proxies` and `everything` now
 /// draw both anew); a folder that a power cut left under two names; an acknowledged request whose place an equal one
-/// took; requests that others in the same version undid, which the judge missed; a request without an answer that the judge
-/// took for one that was answered; a machine that two of its processes suspended at the same time, whose clocks then went
-/// back before their start; and of two requests that changed nothing, the judge took the one for an earlier version that
-/// alone could be in the later one.
+/// took; requests that others in the same version undid, which the judge missed; a request without an answer that the
+/// judge took for one that was answered; a machine that two of its processes suspended at the same time, whose clocks
+/// then went back before their start; and of two requests that changed nothing, the judge took the one for an earlier
+/// version that alone could be in the later one.
 #[test]
 fn seeds_that_failed_hold() {
     for (protocol, name, seed) in [

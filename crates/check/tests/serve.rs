@@ -102,12 +102,13 @@ fn the_same_seed_is_the_same_run() {
     }
 }
 
-/// Seeds that once failed. They found: metadata that was registered from memory after its file had been purged; the end of
-/// an earlier purge, which removed the note of a later one; servers that were suspended again and again, for days; commits
-/// without a key whose table was dropped between two deliveries, and tables that get a snapshot and are dropped in one version,
-/// of which the judge wanted to know too much; a registration that slept for longer than a day beside a purge; and, of the judge
-/// again, tables that are made, or changed, and dropped in one version, and a snapshot of which
-/// an attempt removes another manifest than the one before, and a table that had moved within its folder when it was purged.
+/// Seeds that once failed. They found: metadata that was registered from memory after its file had been purged; the end
+/// of an earlier purge, which removed the note of a later one; servers that were suspended again and again, for days;
+/// commits without a key whose table was dropped between two deliveries, and tables that get a snapshot and are dropped
+/// in one version, of which the judge wanted to know too much; a registration that slept for longer than a day beside a
+/// purge; and, of the judge again, tables that are made, or changed, and dropped in one version, and a snapshot of
+/// which an attempt removes another manifest than the one before, and a table that had moved within its folder when it
+/// was purged.
 #[test]
 fn seeds_that_failed_hold() {
     for (subject, name, seed) in [

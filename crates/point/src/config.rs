@@ -60,8 +60,8 @@ pub struct CatalogConfig {
     /// version that it knows. The value is the round trip between a client and this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Span>,
-    /// How many such servers there are: 1 if not given. Each client talks to one of them, and each reads the newest version
-    /// from the store.
+    /// How many such servers there are: 1 if not given. Each client talks to one of them, and each reads the newest
+    /// version from the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<u32>,
     /// Which of several servers a transaction is sent to.

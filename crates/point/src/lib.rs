@@ -1,7 +1,8 @@
 //! What happens in one run of one configuration?
 //!
-//! A [`Point`] is a checked configuration with the profiles of its stores; [`simulate`] runs it with one seed. All protocols
-//! are compiled into simulations here, once: experiments, searches and reports (`glidepath-lab`) only call it.
+//! A [`Point`] is a checked configuration with the profiles of its stores; [`simulate`] runs it with one seed. All
+//! protocols are compiled into simulations here, once: experiments, searches and reports (`glidepath-lab`) only call
+//! it.
 
 mod config;
 mod load;

@@ -1,9 +1,9 @@
 //! Servers that have the catalog: the commits that wait at one are committed as one group.
 //!
 //! Clients reach theirs in half a round trip. A server that is the only one answers reads with the newest version that
-//! it knows, because no other process commits; the first read, and every read of a protocol that keeps no newest version,
-//! goes to the store. So does every read at one of several servers. What is committed in a group is the same code that
-//! runs live ([`glidepath_protocols::group`]). They may keep the tables too ([`tables`]).
+//! it knows, because no other process commits; the first read, and every read of a protocol that keeps no newest
+//! version, goes to the store. So does every read at one of several servers. What is committed in a group is the same
+//! code that runs live ([`glidepath_protocols::group`]). They may keep the tables too ([`tables`]).
 
 pub(crate) mod tables;
 
@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use glidepath_env::{Cause, Denial, Env};
 use glidepath_model::{Changes, Entry, Kind, Name, Span, TableId, TableState, Version};
-use glidepath_protocols::group::line::Line;
 use glidepath_protocols::group::{CommitError, Committer, Group, Grouped, Leader, RetryPolicy};
+use glidepath_protocols::table_turn::line::Line;
 use glidepath_protocols::{Catalog, LoadError, Outcome, TableStates};
 use glidepath_sim::{SimEnv, SimStore};
 use glidepath_workload::Kind as Of;

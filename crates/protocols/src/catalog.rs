@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 
 /// A catalog: snapshots to read, and commits of changes that were prepared against one.
 ///
-/// It fits protocols that keep the whole catalog in one object, in a chain of manifests, in a log, or in one chain per
-/// table with a transaction table beside them. Therefore a snapshot is a handle, looking up its tables may take
-/// requests, and a conflict may or may not include the newer snapshot.
+/// It fits protocols that keep the catalog in one object, in a chain of versions, in a log, or in a register for each
+/// name. So a snapshot is a handle, a look-up may take requests, and a conflict may or may not bring the newer
+/// snapshot.
 pub trait Catalog {
     /// A catalog at one version. Cheap to clone; never changes.
     type Snapshot: Clone;
@@ -19,10 +19,10 @@ pub trait Catalog {
     /// The newest snapshot: at least as new as any commit that was acknowledged before the call.
     fn load(&self) -> impl Future<Output = Result<Self::Snapshot, LoadError>>;
 
-    /// The snapshot's position in the catalog's order of commits. Of two snapshots, the newer has the higher one. `None`
-    /// if the protocol has no such order: then a snapshot has the names that were looked up in it, as they were together
-    /// at one moment after it was loaded. A look-up fails if there is no such moment; a listing is right for a moment of
-    /// its own.
+    /// The snapshot's position in the catalog's order of commits. Of two snapshots, the newer has the higher one.
+    /// `None` if the protocol has no such order: then a snapshot has the names that were looked up in it, as they were
+    /// together at one moment after it was loaded. A look-up fails if there is no such moment; a listing is right for a
+    /// moment of its own.
     fn version(&self, at: &Self::Snapshot) -> Option<Version>;
 
     /// The states of numbered tables in a snapshot, in the order asked; `None` for a table that it does not have.
@@ -44,10 +44,10 @@ pub trait Catalog {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Name, Entry)>, LoadError>>;
 
-    /// What `what` makes of entries directly in a namespace (`None` for the root), by name, after `after` if given: the first `limit`
-    /// of which it makes something. All of it is of one moment, as with [`children`](Self::children). Where a catalog has no
-    /// versions, only a commit that changes what is made of an entry can be in the way, so listings go on beside commits that
-    /// move the tables.
+    /// What `what` makes of entries directly in a namespace (`None` for the root), by name, after `after` if given: the
+    /// first `limit` of which it makes something. All of it is of one moment, as with [`children`](Self::children).
+    /// Where a catalog has no versions, only a commit that changes what is made of an entry can be in the way, so
+    /// listings go on beside commits that move the tables.
     fn list<T: PartialEq>(
         &self,
         at: &Self::Snapshot,
@@ -69,9 +69,9 @@ pub trait Catalog {
         self.search(at, |_| true, |_, entry| entry.base_objects.contains(base))
     }
 
-    /// The names of all entries that `wanted` selects, in any order: in the root, and at all depths in namespaces that `enters`
-    /// accepts. Of one moment, and beside other commits, as [`list`](Self::list); listings of several namespaces would miss an entry
-    /// that moves from one to another meanwhile. Reads every entry.
+    /// The names of all entries that `wanted` selects, in any order: in the root, and at all depths in namespaces that
+    /// `enters` accepts. Of one moment, and beside other commits, as [`list`](Self::list); listings of several
+    /// namespaces would miss an entry that moves from one to another meanwhile. Reads every entry.
     fn search(
         &self,
         at: &Self::Snapshot,
@@ -84,9 +84,8 @@ pub trait Catalog {
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against
     /// `base` or fit it unchanged ([`Changes::overlap`] is none).
     ///
-    /// One attempt may take several requests, but never waits for other writers (with protocols that have no versions: at
-    /// most a second). Dropping the future leaves the outcome
-    /// unknown.
+    /// One attempt may take several requests, but never waits for other writers (with protocols that have no versions:
+    /// at most a second). Dropping the future leaves the outcome unknown.
     fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> impl Future<Output = Outcome<Self::Snapshot>>;
 }
 

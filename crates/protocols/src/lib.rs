@@ -1,4 +1,4 @@
-//! The commit protocols of catalogs. Each is implemented once, in a folder of its own, for all worlds.
+//! How is a change committed? Each protocol is implemented once, in a folder of its own, for all worlds.
 //!
 //! A protocol is generic over [`glidepath_env::Env`] and knows neither the simulator nor any live store. Each folder's
 //! `mod.rs` begins with the protocol in numbered steps; its design note with the fault table is in `docs/protocols/`.
@@ -25,6 +25,7 @@ mod mutant;
 pub mod mutant;
 pub mod registry;
 mod settling;
+pub mod table_turn;
 #[cfg(test)]
 mod tests;
 pub mod tickets;

@@ -249,8 +249,8 @@ impl Protocol {
         self.visit(TraitsOf)
     }
 
-    /// Why a catalog of this protocol cannot be kept in key-value stores, if it cannot: what can be said before one is opened,
-    /// which may create it.
+    /// Why a catalog of this protocol cannot be kept in key-value stores, if it cannot: what can be said before one is
+    /// opened, which may create it.
     #[must_use]
     pub fn unfit_for_rows(self) -> Option<String> {
         self.traits().appends.then(|| {

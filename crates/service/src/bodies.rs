@@ -1,5 +1,5 @@
-//! Metadata files in memory. A file never changes, so a copy is never out of date; which file is current is asked of the
-//! catalog each time.
+//! Metadata files in memory. A file never changes, so a copy is never out of date; which file is current is asked of
+//! the catalog each time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -113,8 +113,8 @@ impl<M: Metadata> Body<M> {
     }
 }
 
-/// Lists whose order means nothing, by what they are sorted by. The crate keeps them in hash maps, so without this the same
-/// metadata would give other bytes each time; and clients show them in the order of the file.
+/// Lists whose order means nothing, by what they are sorted by. The crate keeps them in hash maps, so without this the
+/// same metadata would give other bytes each time; and clients show them in the order of the file.
 const UNORDERED: [(&str, &str); 8] = [
     ("schemas", "schema-id"),
     ("partition-specs", "spec-id"),

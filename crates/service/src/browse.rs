@@ -72,8 +72,8 @@ fn kind_of(name: &Name, entry: &Entry) -> Option<ChildKind> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// What is in a namespace, and in the namespaces that are in it: by their paths, as many as the bounds allow. With a
-    /// filter, only those namespaces of the first level that it selects, and nothing else of that level.
+    /// What is in a namespace, and in the namespaces that are in it: by their paths, as many as the bounds allow. With
+    /// a filter, only those namespaces of the first level that it selects, and nothing else of that level.
     ///
     /// # Errors
     /// [`Kind::NoNamespace`](crate::Kind::NoNamespace).

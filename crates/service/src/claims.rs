@@ -1,19 +1,19 @@
 //! Who is about to have files in a folder?
 //!
-//! A table or a view may get a folder that its client names: when it is created or registered there, or moves there. Before the
-//! commit that gives it the folder, another one may get it too, or a purge may delete the files that a registration has found,
-//! however long a server sleeps in between. So the folder is claimed first, in an entry of the catalog that is found by the
-//! location; then the server looks whether another table is there. Its commit asserts that the claim is still there, and
-//! removes it.
+//! A table or a view may get a folder that its client names: when it is created or registered there, or moves there.
+//! Before the commit that gives it the folder, another one may get it too, or a purge may delete the files that a
+//! registration has found, however long a server sleeps in between. So the folder is claimed first, in an entry of the
+//! catalog that is found by the location; then the server looks whether another table is there. Its commit asserts that
+//! the claim is still there, and removes it.
 //!
-//! * Who claims looks at all other claims afterwards. So of two that claim folders one of which is in the other, at least one sees
-//!   the other, and is refused: try again later.
-//! * A claim that is older than a minute holds up nobody: the commit of who sees it removes it, and so refuses the commit of
-//!   whoever made it.
+//! * Who claims looks at all other claims afterwards. So of two that claim folders one of which is in the other, at
+//!   least one sees the other, and is refused: try again later.
+//! * A claim that is older than a minute holds up nobody: the commit of who sees it removes it, and so refuses the
+//!   commit of whoever made it.
 //! * A purge that has deleted files removes the claims in and around its location in the commit that ends it. So a
 //!   registration that was claimed before then is refused, and one that is claimed later does not find the files.
-//! * Without versions of the catalog the look for other tables reads names one after the other. So that it misses none that
-//!   moves, a rename asserts that there is no claim of the table's location.
+//! * Without versions of the catalog the look for other tables reads names one after the other. So that it misses none
+//!   that moves, a rename asserts that there is no claim of the table's location.
 //! * A claim that its server has left behind is removed after an hour.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,8 +123,8 @@ fn claimed() -> ServiceError {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Claims these folders, all at once. Who calls this looks for other tables and for files afterwards, commits with the actions of [`Claim::ends`],
-    /// and then calls [`settle_claim`](Self::settle_claim).
+    /// Claims these folders, all at once. Who calls this looks for other tables and for files afterwards, commits with
+    /// the actions of [`Claim::ends`], and then calls [`settle_claim`](Self::settle_claim).
     pub(crate) async fn claim(&self, locations: &[&str]) -> Result<Claim, ServiceError> {
         let now = self.env.unix_ms();
         let mark = self.fresh_uuid().to_string();
@@ -224,8 +224,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// The actions of the end of a purge that deleted files in a location: they end the claims there, and in and around it. A
-    /// commit with them is refused if one has ended since they were made.
+    /// The actions of the end of a purge that deleted files in a location: they end the claims there, and in and around
+    /// it. A commit with them is refused if one has ended since they were made.
     pub(crate) async fn ends_of_claims(&self, location: &str) -> Result<Vec<Action>, ServiceError> {
         let others = self.others(&[location]).await?;
         Ok(others.into_iter().flat_map(|(name, entry)| removed(&name, entry.pointer)).collect())

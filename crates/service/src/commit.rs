@@ -4,8 +4,8 @@
 //! metadata file, one commit of the catalog, an answer for each. Steps (comments cite these numbers; faults and answers
 //! are in `docs/protocols/server.md`):
 //!
-//! 1. Wait for an overwrite that lost, if there is one, for a moment (`priority.rs`). Enqueue the commit. One of those that wait is the leader and takes up to [`TOGETHER`]; it hands over when its own
-//!    commit is answered.
+//! 1. Wait for an overwrite that lost, if there is one, for a moment (`priority.rs`). Enqueue the commit. One of those
+//!    that wait is the leader and takes up to [`TOGETHER`]; it hands over when its own commit is answered.
 //! 2. Decide each on the newest known version, as if those before it were committed. (`decide.rs`)
 //! 3. If one does not fit and that version may be out of date, load the newest, and decide again.
 //! 4. Write the new manifest lists and the metadata file, under fresh names.
@@ -31,23 +31,23 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use glidepath_env::{Backoff, Env, Exponential, JitterRange};
-use glidepath_model::{Name, Span};
-use glidepath_protocols::group::line::Turns;
-use glidepath_protocols::group::{Grouped, Hold};
+use glidepath_env::Env;
+use glidepath_model::Name;
+use glidepath_protocols::group::Grouped;
+use glidepath_protocols::table_turn::{Hold, RETRY, TOGETHER};
 use glidepath_queue::{Left, NotQueued, Seat, Taken, Turn};
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 use iceberg::{TableRequirement, TableUpdate};
 
 use crate::bodies::Loaded;
-use crate::cells::{Answer, Cell, Told};
 use crate::error::{Kind, Proof, ServiceError};
 use crate::keys::{Idempotency, Operation};
 use crate::locations::METADATA_PATH;
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::reading::no_table;
+use crate::table_queues::{Answer, TableQueue, Told};
 use crate::{ConflictOn, Counts, Inner, Service, sound};
 pub(crate) use ahead::Request;
 use decide::committable;
@@ -56,9 +56,6 @@ use priority::{Priority, overwrites};
 use settle::Settled;
 use turn::Begun;
 pub(crate) use version::{Lost, Next, deletes_log};
-
-/// The most commits in one version of a table.
-pub(crate) const TOGETHER: usize = 64;
 
 /// A commit of a client to one table.
 #[derive(Clone, Debug)]
@@ -119,30 +116,31 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         if mutant::is(Mutant::UuidIgnored) {
             commit.requirements.retain(|one| !matches!(one, TableRequirement::UuidMatch { .. }));
         }
-        let cell = self.cells.of(name);
-        self.wait_out(self.hold(&cell, &commit).map(|hold| (&*cell, hold))).await;
-        let arrival = cell.queue.arrive();
+        let queue = self.table_queues.of(name);
+        self.wait_out(self.hold(&queue, &commit).map(|hold| (&*queue, hold))).await;
+        let arrival = queue.commits.arrive();
         let mut request = Request::of(commit);
-        // Where nobody leads but others read, it is not the next either: if it led, it would be committed alone, and they after it.
-        if !cell.queue.is_free() || cell.readers.any() {
-            self.read_meanwhile((&cell, &cell.readers), &mut request).await;
+        // Others that were committed together before are still reading. If this one led now, it would be committed
+        // alone, and they after it. So it reads too.
+        if !queue.commits.is_free() || queue.readers.any() {
+            self.read_meanwhile((&queue, &queue.readers), &mut request).await;
         }
         let request = Arc::new(request);
-        let mut ticket = cell.queue.join(Arc::clone(&request), arrival).map_err(not_queued)?;
+        let mut ticket = queue.commits.join(Arc::clone(&request), arrival).map_err(not_queued)?;
         loop {
             match ticket.turn().await {
-                Turn::Lead(seat) => self.lead(table, name, &cell, seat, &request).await,
+                Turn::Lead(seat) => self.lead(AtTable { identifier: table, name, queue: &queue }, seat, &request).await,
                 Turn::Answer(Ok(told)) => {
                     let answer = match told {
                         Ok((table, Fitting::Before)) => self.there(name, &table, request.key.as_ref()).await,
                         Ok((table, _)) => Ok(table),
                         Err(not_done) => self.unless_before(name, &request, not_done).await,
                     };
-                    self.note_for_priority(&[(&*cell, &**request)], &answer);
+                    self.note_for_priority(&[(&*queue, &**request)], &answer);
                     return answer;
                 }
                 Turn::Answer(Err(Left::NotSent)) => {
-                    ticket = cell.queue.join(Arc::clone(&request), arrival).map_err(not_queued)?;
+                    ticket = queue.commits.join(Arc::clone(&request), arrival).map_err(not_queued)?;
                 }
                 Turn::Answer(Err(Left::Sent)) => {
                     return Err(ServiceError::new(Kind::Unknown, "the task that committed for this request stopped"));
@@ -152,31 +150,31 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// What holds this commit back for an overwrite that lost.
-    pub(crate) fn hold(&self, cell: &Cell, commit: &TableCommit) -> Option<Hold> {
-        cell.priority.before(self.env.now(), commit)
+    pub(crate) fn hold(&self, table_queue: &TableQueue, commit: &TableCommit) -> Option<Hold> {
+        table_queue.priority.before(self.env.now(), commit)
     }
 
     /// Waits until these have ended, which hold one commit back.
-    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (impl Deref<Target = Cell>, Hold)>) {
+    pub(crate) async fn wait_out(&self, holds: impl IntoIterator<Item = (impl Deref<Target = TableQueue>, Hold)>) {
         let (began, holds) = (self.env.now(), holds.into_iter().collect::<Vec<_>>());
         Counts::add(&self.counts.held, u64::from(!holds.is_empty()));
         Counts::add(&self.counts.held_for_several, u64::from(holds.iter().any(|(_, hold)| hold.is_of_several())));
-        for (cell, hold) in holds {
-            cell.priority.over(hold, &self.env).await;
+        for (table_queue, hold) in holds {
+            table_queue.priority.over(hold, &self.env).await;
         }
         Counts::add(&self.counts.held_ms, self.env.now().since(began).as_nanos() / 1_000_000);
     }
 
     /// Ends the holds that were for parts of a commit that landed; begins some for one that conflicted.
-    pub(crate) fn note_for_priority<T>(&self, parts: &[(&Cell, &TableCommit)], answer: &Result<T, ServiceError>) {
+    pub(crate) fn note_for_priority<T>(&self, parts: &[(&TableQueue, &TableCommit)], answer: &Result<T, ServiceError>) {
         let now = self.env.now();
         match answer {
             Ok(_) => {
-                let used = parts.iter().filter(|(cell, part)| cell.priority.landed(now, part)).count();
+                let used = parts.iter().filter(|(table_queue, part)| table_queue.priority.landed(now, part)).count();
                 Counts::add(&self.counts.priorities_used, u64::from(used > 0));
             }
             Err(error) if error.kind == Kind::Conflict => {
-                let parts: Vec<_> = parts.iter().map(|(cell, part)| (&cell.priority, *part)).collect();
+                let parts: Vec<_> = parts.iter().map(|(table_queue, part)| (&table_queue.priority, *part)).collect();
                 Counts::add(&self.counts.priorities, u64::from(Priority::lost(&parts, now, self.settings.priority)));
             }
             Err(_) => {}
@@ -184,27 +182,19 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Commits what waits until `own` is answered.
-    async fn lead(
-        &self,
-        table: &Identifier,
-        name: &Name,
-        cell: &Cell,
-        seat: Seat<Arc<Request>, Told>,
-        own: &Arc<Request>,
-    ) {
+    async fn lead(&self, at: AtTable<'_>, seat: Seat<Arc<Request>, Told>, own: &Arc<Request>) {
         // Where as many wait as are committed together, it waits for no more.
-        if cell.queue.waiting() < TOGETHER {
-            self.gather(cell, own).await;
+        if at.queue.commits.waiting() < TOGETHER {
+            self.gather(at.queue, own).await;
         }
         loop {
             // Those that come while it waits for its turn are committed with the others.
-            let mut begun = self.begin(name, cell, own).await;
+            let mut begun = self.begin(at, own).await;
             let mut members = seat.take_if(TOGETHER, |request| !request.leads());
             let last = members.is_empty() || members.iter().any(|member| Arc::ptr_eq(member.request(), own));
             while !members.is_empty() {
                 let later = repeats(&mut members);
-                self.commit_together(table, name, cell, (members, std::mem::replace(&mut begun, Begun::at(name))))
-                    .await;
+                self.commit_together(at, members, std::mem::replace(&mut begun, Begun::at(at.name))).await;
                 members = later;
             }
             self.withdraw(begun.turn).await;
@@ -216,92 +206,70 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Steps 2 to 8.
-    async fn commit_together(
-        &self,
-        table: &Identifier,
-        name: &Name,
-        cell: &Cell,
-        (members, mut begun): (Vec<Member>, Begun),
-    ) {
-        // Where one gives another folder, the folder is claimed for one; and if no file can be written there, only that one fails.
-        let apart = match members.len() > 1 && members.iter().any(|member| changes_folder(member.request())) {
-            true => members,
-            false => self.commit_in_turn(table, name, cell, (members, &mut begun)).await,
-        };
+    async fn commit_together(&self, at: AtTable<'_>, members: Vec<Member>, mut begun: Begun) {
+        // Where one gives another folder, the folder is claimed for one; and if no file can be written there, only that
+        // one fails.
+        let apart = members.len() > 1 && members.iter().any(|member| changes_folder(member.request()));
+        let round = if apart { Round::Apart(members) } else { self.commit_in_turn(at, members, &mut begun).await };
         self.withdraw(begun.turn).await;
         let mut lost = begun.lost;
-        for member in apart {
-            let mut begun = Begun { lost, ..Begun::at(name) };
-            let none = self.commit_in_turn(table, name, cell, (vec![member], &mut begun)).await;
-            debug_assert!(none.is_empty(), "one is not split");
-            self.withdraw(begun.turn).await;
-            lost = begun.lost;
+        if let Round::Apart(members) = round {
+            for member in members {
+                let mut begun = Begun { lost, ..Begun::at(at.name) };
+                let round = self.commit_in_turn(at, vec![member], &mut begun).await;
+                debug_assert!(matches!(round, Round::Answered), "one is not split");
+                self.withdraw(begun.turn).await;
+                lost = begun.lost;
+            }
         }
         self.discard(lost).await;
     }
 
-    /// Steps 2 to 8. Returns those that must be tried one by one.
-    async fn commit_in_turn(
-        &self,
-        table: &Identifier,
-        name: &Name,
-        cell: &Cell,
-        (mut members, Begun { base, turn, lost }): (Vec<Member>, &mut Begun),
-    ) -> Vec<Member> {
-        let none = Vec::new;
-        turn.set_free(members.iter().any(|member| overwrites(member.request())));
-        let backoff = Backoff::Exponential(Exponential {
-            first: Span::from_millis(5),
-            factor: 2.0,
-            longest: Span::from_millis(500),
-            jitter: JitterRange { low: 0.0, high: 1.0 },
-        });
-        let (mut base, mut fresh) = (base.take(), false);
+    /// Steps 2 to 8.
+    async fn commit_in_turn(&self, at: AtTable<'_>, mut members: Vec<Member>, begun: &mut Begun) -> Round {
+        begun.turn.set_free(members.iter().any(|member| overwrites(member.request())));
+        let mut base = begun.base.take();
         for attempt in 1..=self.settings.attempts.max(1) {
             if members.is_empty() {
-                return none();
+                return Round::Answered;
             }
-            if base.is_none() {
-                match self.in_turn(turn).await.map(|mut tables| tables.pop().flatten()) {
-                    Ok(Some(current)) => (base, fresh) = (Some(current), true),
-                    Ok(None) => {
-                        refuse_all(table, members);
-                        return none();
-                    }
+            let (on, fresh) = match base.take() {
+                Some(known) => (known, false),
+                None => match self.in_turn(&mut begun.turn).await.map(|mut tables| tables.pop().flatten()) {
+                    Ok(Some(current)) => (current, true),
+                    Ok(None) => return refuse_all(at.identifier, members),
                     Err(error) => return answer_all(members, &error),
-                }
-            }
-            let Some(on) = base.take() else { return none() };
-            match self.attempt((name, cell), (&on, fresh), (turn, lost), &mut members).await {
-                Attempt::Done => return none(),
+                },
+            };
+            match self.attempt(at, (&on, fresh), begun, &mut members).await {
+                Attempt::Done => return Round::Answered,
                 // Step 3.
-                Attempt::Stale => cell.learn(None),
+                Attempt::Stale => at.queue.learn(None),
                 // Step 6.
                 Attempt::NotItsTurn => {
-                    cell.learn(None);
-                    cell.share(self.env.now());
+                    at.queue.learn(None);
+                    at.queue.share(self.env.now());
                 }
                 Attempt::Overtaken => {
                     Counts::add(&self.counts.overtaken, 1);
-                    cell.learn(None);
-                    cell.share(self.env.now());
-                    self.lost(turn).await;
-                    let wait = backoff.wait(attempt, || self.env.draw(glidepath_env::Purpose::Backoff));
+                    at.queue.learn(None);
+                    at.queue.share(self.env.now());
+                    self.lost(&mut begun.turn).await;
+                    let wait = RETRY.wait(attempt, || self.env.draw(glidepath_env::Purpose::Backoff));
                     self.env.sleep_until(self.env.now() + wait).await;
                 }
                 Attempt::Gone => {
-                    cell.learn(None);
-                    refuse_all(table, members);
-                    return none();
+                    at.queue.learn(None);
+                    return refuse_all(at.identifier, members);
                 }
                 // What one of them does may make the metadata wrong as a whole: then each is tried by itself.
                 Attempt::Failed(ServiceError { kind: Kind::Invalid, .. }) | Attempt::NoFolder(_)
                     if members.len() > 1 =>
                 {
-                    return members;
+                    return Round::Apart(members);
                 }
                 Attempt::Failed(error) | Attempt::NoFolder(error) => {
-                    cell.learn(None);
+                    at.queue.learn(None);
                     if error.kind == Kind::Unknown {
                         Counts::add(&self.counts.unknown, members.len() as u64);
                     }
@@ -316,9 +284,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Tries once on this version. Answers those that are answered by it; the others stay in `members`.
     async fn attempt(
         &self,
-        (name, cell): (&Name, &Cell),
+        AtTable { name, queue, .. }: AtTable<'_>,
         (on, fresh): (&Loaded<TableMetadata>, bool),
-        (turn, lost): (&mut Turns, &mut Lost),
+        Begun { turn, lost, .. }: &mut Begun,
         members: &mut Vec<Member>,
     ) -> Attempt {
         if let Err(error) = committable(on) {
@@ -366,7 +334,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
         let current = Arc::clone(&next.body);
         self.bodies.tables.put(Arc::clone(&current));
-        cell.learn(Some(&current));
+        queue.learn(Some(&current));
         Counts::add(&self.counts.versions, 1);
         // Step 8.
         for (member, verdict) in members.drain(..).zip(verdicts) {
@@ -379,8 +347,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Attempt::Done
     }
 
-    /// The answer to a commit that was not done, unless an earlier delivery of it was. What refuses a request that has a key may be what
-    /// that did: then the answer is what it noted.
+    /// The answer to a commit that was not done, unless an earlier delivery of it was. What refuses a request that has
+    /// a key may be what that did: then the answer is what it noted.
     async fn unless_before(&self, name: &Name, request: &Request, not_done: NotDone) -> Answer {
         let error = match not_done {
             // What one cannot look at now may have been done before, or refused.
@@ -433,6 +401,22 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 }
 
+/// The table that commits wait for.
+#[derive(Clone, Copy)]
+struct AtTable<'a> {
+    identifier: &'a Identifier,
+    name: &'a Name,
+    queue: &'a TableQueue,
+}
+
+/// What became of commits that were tried together.
+enum Round {
+    /// Each has its answer.
+    Answered,
+    /// These are to be tried one by one.
+    Apart(Vec<Member>),
+}
+
 /// What became of an attempt.
 pub(crate) enum Attempt {
     /// All are answered.
@@ -472,16 +456,17 @@ fn repeats(members: &mut Vec<Member>) -> Vec<Member> {
 }
 
 /// The table is not there.
-fn refuse_all(table: &Identifier, members: Vec<Member>) {
+fn refuse_all(table: &Identifier, members: Vec<Member>) -> Round {
     for member in members {
         member.answer(Err(NotDone::Elsewhere(no_table(table))));
     }
+    Round::Answered
 }
 
-/// Answers all of them; nobody is left.
-fn answer_all(members: Vec<Member>, error: &ServiceError) -> Vec<Member> {
+/// Answers all of them with this error.
+fn answer_all(members: Vec<Member>, error: &ServiceError) -> Round {
     for member in members {
         member.answer(Err(NotDone::Failed(error.clone())));
     }
-    Vec::new()
+    Round::Answered
 }

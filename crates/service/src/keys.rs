@@ -1,9 +1,9 @@
 //! Requests that carry a key are done once, however often and to whichever server they are sent.
 //!
 //! The key is an entry of the catalog, created by the same commit that does what the request asks: the two take effect
-//! together or not at all, and survive every server. A delivery of the request that finds the entry answers with what the
-//! first one did. A refusal is noted under the key too, before anybody is told, so that no later delivery is done. Keys are kept
-//! for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
+//! together or not at all, and survive every server. A delivery of the request that finds the entry answers with what
+//! the first one did. A refusal is noted under the key too, before anybody is told, so that no later delivery is done.
+//! Keys are kept for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
 
 use glidepath_env::Env;
 use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
@@ -39,8 +39,8 @@ const REFUSED: &str = "refused";
 /// Bytes of the words of a refusal that are noted.
 const MOST_WORDS: usize = 2000;
 
-/// The refusals that are noted, as they are noted: those that depend on what the catalog has, or on the request. Not those by the
-/// key of another request, and those after which the request may be sent again.
+/// The refusals that are noted, as they are noted: those that depend on what the catalog has, or on the request. Not
+/// those by the key of another request, and those after which the request may be sent again.
 const REFUSALS: [(Kind, &str); 10] = [
     (Kind::Invalid, "invalid"),
     (Kind::Illegal, "illegal"),
@@ -121,6 +121,17 @@ impl Idempotency {
     }
 }
 
+/// What became of a note of a refusal.
+#[derive(PartialEq)]
+enum Noted {
+    /// It stands.
+    Now,
+    /// Another delivery of the request was answered before.
+    AlreadyThere,
+    /// Such refusals are not noted.
+    NotKept,
+}
+
 /// The namespaces of the service, from the outer to the inner.
 fn own_namespaces() -> impl Iterator<Item = Vec<&'static str>> {
     let folders = [KEYS, purge::FOLDER, claims::FOLDER, leaving::FOLDER].into_iter().chain(purge::MARKS);
@@ -128,8 +139,8 @@ fn own_namespaces() -> impl Iterator<Item = Vec<&'static str>> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// The answer to a request, by `answer`. If it has a key and is refused, that is noted under the key before anybody is told. If
-    /// another delivery was done or refused before, the request is answered by that.
+    /// The answer to a request, by `answer`. If it has a key and is refused, that is noted under the key before anybody
+    /// is told. If another delivery was done or refused before, the request is answered by that.
     pub(crate) async fn once<T>(
         &self,
         key: Option<&Idempotency>,
@@ -138,7 +149,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let first = answer().await;
         match (key, &first) {
             (Some(key), Err(refusal))
-                if self.was_before(key, refusal).await? && !mutant::is(Mutant::RefusalTrusted) =>
+                if self.note_refusal(key, refusal).await? == Noted::AlreadyThere
+                    && !mutant::is(Mutant::RefusalTrusted) =>
             {
                 answer().await
             }
@@ -146,17 +158,21 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// Notes a refusal; whether something is noted under the key already.
-    async fn was_before(&self, key: &Idempotency, refusal: &ServiceError) -> Result<bool, ServiceError> {
-        let Some((_, kind)) = REFUSALS.iter().find(|(kind, _)| *kind == refusal.kind) else { return Ok(false) };
+    /// Notes a refusal under the key of its request, if it is one that is kept.
+    async fn note_refusal(&self, key: &Idempotency, refusal: &ServiceError) -> Result<Noted, ServiceError> {
+        let Some((_, kind)) = REFUSALS.iter().find(|(kind, _)| *kind == refusal.kind) else {
+            return Ok(Noted::NotKept);
+        };
         if mutant::is(Mutant::RefusalNotNoted) {
-            return Ok(false);
+            return Ok(Noted::NotKept);
         }
         let words = &refusal.message[..refusal.message.floor_char_boundary(MOST_WORDS)];
         let note = key.noting(self.env.unix_ms(), words, Some(kind))?;
         let error = match self.committer.commit(vec![note]).await {
-            Ok(_) => return Ok(false),
-            Err(CommitError::Refused(Refusal::Exists(taken))) if is_key(Some(key), &taken) => return Ok(true),
+            Ok(_) => return Ok(Noted::Now),
+            Err(CommitError::Refused(Refusal::Exists(taken))) if is_key(Some(key), &taken) => {
+                return Ok(Noted::AlreadyThere);
+            }
             Err(CommitError::Refused(refusal)) if lacks_own(&refusal) => return Err(refusal.into()),
             Err(error) => error,
         };
@@ -181,8 +197,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Some(noted))
     }
 
-    /// Notes under the key of a request that it is done, where what it asks for was there already, so that no commit of its own has noted
-    /// it. If another delivery was answered before, the request is answered by that.
+    /// Notes under the key of a request that it is done, where what it asks for was there already, so that no commit of
+    /// its own has noted it. If another delivery was answered before, the request is answered by that.
     pub(crate) async fn note_done(&self, key: Option<&Idempotency>, answer: &str) -> Result<Operation, ServiceError> {
         match key {
             None => Ok(Operation::Done),
@@ -274,7 +290,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     pub async fn prepare(&self) -> Result<(), ServiceError> {
         for parts in own_namespaces() {
             let name = Name::of_parts(parts).map_err(|error| ServiceError::invalid(error.to_string()))?;
-            // A catalog without versions does not show one namespace as it was before it was made, and the next one after.
+            // A catalog without versions does not show one namespace as it was before it was made, and the next one
+            // after.
             let at = self.head().await?;
             if self.entry(&at, &name).await?.is_some() {
                 continue;
@@ -288,7 +305,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(())
     }
 
-    /// Removes the keys that are older than their lifetime, however many: as many as arise. Returns how many were found.
+    /// Removes the keys that are older than their lifetime, however many: as many as arise. Returns how many were
+    /// found.
     ///
     /// # Errors
     /// If the catalog does not answer. It may be called again at any time, also by several servers at once.

@@ -1,9 +1,10 @@
 //! Tables of Lance: the catalog keeps their names and folders, and clients write their files.
 //!
-//! A table is an entry with the property [`FORMAT`](crate::reading::FORMAT) and a folder of its own. Its metadata pointer
-//! tells it from every other table of the same name: it is the table's location, or, if the server orders the table's
-//! commits, the newest version (`head.rs`). Whatever changes an entry asserts the pointer, so it changes the table that
-//! was read and no successor. `versions.rs` has the commits; `docs/protocols/lance.md` has routes and faults.
+//! A table is an entry with the property [`FORMAT`](crate::reading::FORMAT) and a folder of its own. Its metadata
+//! pointer tells it from every other table of the same name: it is the table's location, or, if the server orders the
+//! table's commits, the newest version (`head.rs`). Whatever changes an entry asserts the pointer, so it changes the
+//! table that was read and no successor. `versions.rs` has the commits; `docs/protocols/lance.md` has routes and
+//! faults.
 
 mod head;
 mod paths;
@@ -107,8 +108,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Gives a name and a folder to a table whose files a client is about to write.
     ///
     /// # Errors
-    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; [`Kind::Invalid`] if the folder that is asked
-    /// for is another table's; or what the commit proves.
+    /// [`Kind::Exists`], also for a table of Iceberg or a view; [`Kind::NoNamespace`]; [`Kind::Invalid`] if the folder
+    /// that is asked for is another table's; or what the commit proves.
     pub async fn declare_lance(&self, new: NewLanceTable) -> Result<LanceTable, ServiceError> {
         let NewLanceTable { identifier, location: asked, properties } = new;
         check_properties(&properties)?;
@@ -257,10 +258,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let at = self.head().await?;
         let entry = self.entry(&at, &old).await?;
         // A table has its folder for ever, and `change_lance` asserts the pointer.
-        let nobody_looks = self.nobody_looks(&at, entry.as_ref()).await?;
+        let no_search_runs = self.no_search_runs(&at, entry.as_ref()).await?;
         let rename = |_: &Entry| {
             let rename = Action::Rename { from: old.clone(), to: new.clone() };
-            Ok(nobody_looks.iter().cloned().chain([rename]).collect())
+            Ok(no_search_runs.iter().cloned().chain([rename]).collect())
         };
         let told = |refusal: &Refusal| match refusal {
             Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),

@@ -1,19 +1,22 @@
 //! Which metadata files may be about to be deleted?
 //!
-//! A server deletes two kinds of metadata files of a table, at once or after it slept for hours: what has left the log, if the table
-//! asks for that, and what an attempt wrote that was not committed, once the pointer has left the file on which it was prepared. So
-//! the table never gets such a file again. A file may become a table's by a registration only, which looks at the last file that
-//! the table had: the one that it has now, or those with which it was dropped or replaced. These are kept for a day after the last
-//! drop, under the table's UUID, except those that a later one has in its log. What is one of them, or in its log, may follow; else
-//! a file may follow if it may follow each:
+//! A server deletes two kinds of metadata files of a table, at once or after it slept for hours: what has left the log,
+//! if the table asks for that, and what an attempt wrote that was not committed, once the pointer has left the file on
+//! which it was prepared. So the table never gets such a file again. A file may become a table's by a registration
+//! only, which looks at the last file that the table had: the one that it has now, or those with which it was dropped
+//! or replaced. These are kept for a day after the last drop, under the table's UUID, except those that a later one has
+//! in its log. What is one of them, or in its log, may follow; else a file may follow if it may follow each:
 //!
 //! * itself, and what is in its log: nobody deletes these;
-//! * what has another name than the server's own ([`is_metadata_file`]): no server deletes it. But a manifest list that a server wrote
-//!   for an append, and the last file does not name, may be that of an attempt, which is deleted with it;
-//! * what is neither where the table had files nor has such files in its log, as after the files of a table were copied elsewhere;
-//! * what has the last file in its log, as what another catalog wrote; an attempt that was prepared on the last file is not deleted;
-//! * what has a higher number in its name and is dated later, and does not begin at a file of that log, as attempts do: another
-//!   catalog's, whose log was cut.
+//! * what has another name than the server's own ([`is_metadata_file`]): no server deletes it. But a manifest list that
+//!   a server wrote for an append, and the last file does not name, may be that of an attempt, which is deleted with
+//!   it;
+//! * what is neither where the table had files nor has such files in its log, as after the files of a table were copied
+//!   elsewhere;
+//! * what has the last file in its log, as what another catalog wrote; an attempt that was prepared on the last file is
+//!   not deleted;
+//! * what has a higher number in its name and is dated later, and does not begin at a file of that log, as attempts do:
+//!   another catalog's, whose log was cut.
 //!
 //! Where files are deleted that leave the log, its own log must bring none back.
 
@@ -57,7 +60,8 @@ impl Known {
     }
 }
 
-/// Whether no server can be about to delete the file `new`, nor one of its log, when `last` is the last one of its table.
+/// Whether no server can be about to delete the file `new`, nor one of its log, when `last` is the last one of its
+/// table.
 fn may_follow(last: &Loaded<TableMetadata>, new: &Loaded<TableMetadata>) -> bool {
     let folders = [last.metadata.location().to_owned(), folder_of(&last.location).to_owned()].into_iter();
     let folders: Vec<_> = folders.chain(former(&last.metadata)).collect();
@@ -108,8 +112,9 @@ pub(crate) fn told(refusal: &Refusal) -> Option<ServiceError> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// The actions of a commit that drops or replaces a table: the last file is kept, if the commit asserts that this is its entry still;
-    /// otherwise it may be an earlier one. None if that cannot be read, so that the table can be dropped.
+    /// The actions of a commit that drops or replaces a table: the last file is kept, if the commit asserts that this
+    /// is its entry still; otherwise it may be an earlier one. None if that cannot be read, so that the table can be
+    /// dropped.
     pub(crate) async fn leaves(&self, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(Vec::new()) };
         let Ok(last) = self.table_body(pointer).await else { return Ok(Vec::new()) };
@@ -129,7 +134,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(actions)
     }
 
-    /// Refuses a metadata file that may be about to be deleted. `replaced`: what has the name. Returns the condition that it is still not.
+    /// Refuses a metadata file that may be about to be deleted. `replaced`: what has the name. Returns the condition
+    /// that it is still not.
     pub(crate) async fn check_not_leaving(
         &self,
         replaced: Option<&Entry>,

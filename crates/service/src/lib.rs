@@ -9,7 +9,6 @@
 
 mod bodies;
 mod browse;
-mod cells;
 mod claims;
 mod commit;
 mod counts;
@@ -27,6 +26,7 @@ mod purge;
 mod reading;
 mod registering;
 mod sound;
+mod table_queues;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -39,13 +39,13 @@ use std::sync::atomic::AtomicUsize;
 
 use glidepath_env::Env;
 use glidepath_model::Span;
-use glidepath_protocols::group::{Committer, Grouped, Loads, Readers};
+use glidepath_protocols::group::{Committer, Grouped, Loads};
+use glidepath_protocols::table_turn::{self, Readers, TOGETHER};
 use glidepath_table::Files;
 use glidepath_table::rebase::Lists;
 
 pub use bodies::{Body, Loaded};
 pub use browse::{Child, ChildKind, Filter, Level};
-pub use cells::Waiting;
 pub use commit::TableCommit;
 pub use counts::{ConflictOn, Counts};
 pub use error::{Kind, Proof, ServiceError};
@@ -54,6 +54,7 @@ pub use lance::{LanceTable, LanceVersion, MANAGED_VERSIONING, NewLanceTable, New
 pub use names::{Identifier, RESERVED, SEPARATOR};
 pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page};
 pub use registering::Registration;
+pub use table_queues::Waiting;
 pub use tables::NewTable;
 pub use views::{NewView, ViewCommit};
 pub use warehouse::Warehouse;
@@ -61,8 +62,9 @@ pub use warehouse::Warehouse;
 /// Manifests in the manifest lists that are kept in memory.
 const MOST_MANIFESTS: usize = 200_000;
 
-/// How long others wait for an overwrite that lost: longer than a client needs to wait, to load the table and to validate.
-pub const PRIORITY: Span = glidepath_protocols::group::HOLD;
+/// How long others wait for an overwrite that lost: longer than a client needs to wait, to load the table and to
+/// validate.
+pub const PRIORITY: Span = table_turn::HOLD;
 
 /// Requests for files of one commit that run at once.
 const AT_ONCE: usize = 16;
@@ -76,8 +78,8 @@ pub struct Settings {
     pub rebase: bool,
     /// Attempts of a commit that other servers overtake, before it is answered "busy".
     pub attempts: u32,
-    /// How long the commits of others to a branch wait at most for the next try of an overwrite that lost, or twice as long for
-    /// one over several tables; zero: not at all.
+    /// How long the commits of others to a branch wait at most for the next try of an overwrite that lost, or twice as
+    /// long for one over several tables; zero: not at all.
     pub priority: Span,
     /// Bytes of metadata kept in memory.
     pub cache_bytes: u64,
@@ -93,7 +95,7 @@ impl Settings {
         Self {
             warehouse: warehouse.to_owned(),
             rebase: false,
-            attempts: 30,
+            attempts: table_turn::ATTEMPTS,
             priority: PRIORITY,
             cache_bytes: 256 << 20,
             own_folders: false,
@@ -119,7 +121,7 @@ pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
     pub(crate) files: F,
     pub(crate) settings: Settings,
     pub(crate) bodies: bodies::Bodies,
-    pub(crate) cells: cells::Cells,
+    pub(crate) table_queues: table_queues::TableQueues,
     pub(crate) lists: Lists,
     /// Commits over several tables that read their files before it is their turn. Nobody waits for them.
     pub(crate) readers: Readers,
@@ -139,9 +141,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             files,
             settings,
             bodies,
-            cells: cells::Cells::default(),
+            table_queues: table_queues::TableQueues::default(),
             lists: Lists::new(MOST_MANIFESTS),
-            readers: Readers::new(commit::TOGETHER),
+            readers: Readers::new(TOGETHER),
             kept_ahead: Arc::default(),
             counts: Arc::default(),
         };
@@ -157,6 +159,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Tables with commits that are not answered yet, those with the most first.
     #[must_use]
     pub fn waiting(&self) -> Vec<Waiting> {
-        self.inner.cells.waiting()
+        self.inner.table_queues.waiting()
     }
 }

@@ -22,8 +22,8 @@ pub(crate) fn meet(one: &str, other: &str) -> bool {
 /// The longest name of a folder, without what tells it from others: file systems allow 255 bytes.
 pub(crate) const LONGEST: usize = 200;
 
-/// The longest part of a location: the most that file systems allow for a name. On every store, so that tables can be copied to
-/// a disk.
+/// The longest part of a location: the most that file systems allow for a name. On every store, so that tables can be
+/// copied to a disk.
 const LONGEST_PART: usize = 255;
 
 /// The longest key of an object, on S3, Azure and Google.
@@ -41,8 +41,8 @@ pub(crate) const METADATA_PATH: &str = "write.metadata.path";
 /// What the name of a metadata file takes: a slash, five digits, a UUID and `.metadata.json`.
 const METADATA_FILE: usize = 57;
 
-/// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder; also
-/// not a dropped table and its successor, so a purge of the first cannot touch the second.
+/// The folder of a new table: its namespace and name, and random digits, so that no two tables ever share a folder;
+/// also not a dropped table and its successor, so a purge of the first cannot touch the second.
 pub(crate) fn fresh(base: &str, name: &str, uuid: Uuid) -> String {
     format!("{}{:016x}", fresh_beginning(base, name), uuid.as_u128() as u64)
 }
@@ -78,8 +78,8 @@ pub(crate) fn check_not_made_up(location: &str) -> Result<(), ServiceError> {
     Err(ServiceError::invalid(words))
 }
 
-/// Refuses a location in a folder, of this one, that ends as those of [`fresh`]: a table may get that folder, and not look whether
-/// others are in it.
+/// Refuses a location in a folder, of this one, that ends as those of [`fresh`]: a table may get that folder, and not
+/// look whether others are in it.
 pub(crate) fn check_not_in_made_up(location: &str, base: &str) -> Result<(), ServiceError> {
     let (whole, base) = (unslashed(location.trim_end_matches('/')), unslashed(base));
     let inside = whole.strip_prefix(base.trim_end_matches('/')).unwrap_or(&whole);
@@ -110,9 +110,9 @@ pub(crate) fn of_namespace(warehouse: &str, namespace: &[String]) -> String {
     folder
 }
 
-/// Adds the folder of an escaped part. One that is too long for the name of a folder becomes several, one in the other: each
-/// name but the last ends with the escape character, and each but the first begins with it and `_`. Elsewhere two digits
-/// follow that character, so different parts have different folders, and none is within that of another part.
+/// Adds the folder of an escaped part. One that is too long for the name of a folder becomes several, one in the other:
+/// each name but the last ends with the escape character, and each but the first begins with it and `_`. Elsewhere two
+/// digits follow that character, so different parts have different folders, and none is within that of another part.
 pub(crate) fn add_folder(folder: &mut String, escaped: &str, escape: char) {
     let mut rest = escaped;
     folder.push('/');
@@ -149,15 +149,16 @@ impl Settings {
         metadata_folder(location, properties, allowed)
     }
 
-    /// Whether the files of a table or view may be in the folder at `location`: it is in the folder of its namespace, or is what the
-    /// catalog itself says. What the metadata file says does not count, since those who write the files of a table may be able to
-    /// change it.
+    /// Whether the files of a table or view may be in the folder at `location`: it is in the folder of its namespace,
+    /// or is what the catalog itself says. What the metadata file says does not count, since those who write the files
+    /// of a table may be able to change it.
     pub(crate) fn is_place_of(&self, namespace: &[String], entry: &Entry, location: &str) -> bool {
         let said = || entry.location.as_ref().is_some_and(|said| is_same(said, location));
         checked(location, &self.folder_of(namespace)).is_ok() || said()
     }
 
-    /// Refuses a commit to a table or view whose metadata file names a folder that is not its own: it would write there.
+    /// Refuses a commit to a table or view whose metadata file names a folder that is not its own: it would write
+    /// there.
     pub(crate) fn check_place(&self, name: &Name, entry: &Entry, location: &str) -> Result<(), ServiceError> {
         let namespace = name.parent().map(|parent| parent.parts()).unwrap_or_default();
         let noted = || placing::places(entry).any(|place| is_same(place, location));

@@ -1,8 +1,8 @@
 //! Names of REST clients, and the names of the catalog that they stand for.
 //!
 //! The catalog escapes parts, so any text is a part and different paths have different names; only a namespace's part
-//! cannot have the [`SEPARATOR`]. Names that begin with [`RESERVED`] are the service's own: clients neither see nor make
-//! them.
+//! cannot have the [`SEPARATOR`]. Names that begin with [`RESERVED`] are the service's own: clients neither see nor
+//! make them.
 
 use glidepath_model::{InvalidName, Name, Refusal};
 

@@ -102,8 +102,8 @@ pub(crate) fn no_namespace(parts: &[String]) -> ServiceError {
 }
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// Creates a namespace, with those above it that are missing, as Iceberg's own server does. Where each namespace has access
-    /// rules of its own, the one above must exist: who may create it is another question.
+    /// Creates a namespace, with those above it that are missing, as Iceberg's own server does. Where each namespace
+    /// has access rules of its own, the one above must exist: who may create it is another question.
     ///
     /// # Errors
     /// [`Kind::Exists`], [`Kind::NoNamespace`] for the parent, or what the commit proves.

@@ -1,18 +1,18 @@
 //! In which folders are the files of a table or view?
 //!
-//! A new one gets a folder that the server makes up, which no other has, or one that the client names; and it may move to one that
-//! the client names. That one may be another table's, also one's that the client may not see: a table keeps its folder when it
-//! is renamed. Two tables in one folder have the same credentials of the storage, and neither can be purged. So a folder that a
-//! client names is [claimed](crate::claims), and looked for in the whole catalog.
+//! A new one gets a folder that the server makes up, which no other has, or one that the client names; and it may move
+//! to one that the client names. That one may be another table's, also one's that the client may not see: a table keeps
+//! its folder when it is renamed. Two tables in one folder have the same credentials of the storage, and neither can be
+//! purged. So a folder that a client names is [claimed](crate::claims), and looked for in the whole catalog.
 //!
-//! The entry of a table has the location that it was created or registered with. What it gets when it moves is noted in properties
-//! of the entry, because its snapshots may still name files in the folders before; and so are the folders in which the metadata
-//! names files when it is registered.
+//! The entry of a table has the location that it was created or registered with. What it gets when it moves is noted in
+//! properties of the entry, because its snapshots may still name files in the folders before; and so are the folders in
+//! which the metadata names files when it is registered.
 //!
-//! A table that is created by its first commit has a folder that a server made up before, and that commit names it. A large
-//! catalog is not read for that: if the folder is written as the server writes folders of this very name, only a table that had
-//! this name before can be there, because nobody moves or declares one to such a folder; and a table of Iceberg has its metadata file
-//! there, or one that says where it is.
+//! A table that is created by its first commit has a folder that a server made up before, and that commit names it. A
+//! large catalog is not read for that: if the folder is written as the server writes folders of this very name, only a
+//! table that had this name before can be there, because nobody moves or declares one to such a folder; and a table of
+//! Iceberg has its metadata file there, or one that says where it is.
 
 use std::collections::BTreeSet;
 
@@ -32,23 +32,23 @@ use crate::names::Identifier;
 use crate::tables::exists;
 use crate::{Inner, Service, lance, leaving, locations, purge};
 
-/// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a look at
-/// the whole catalog.
+/// The most requests that list a folder, and the files of each. Who writes more before the table is created waits for a
+/// look at the whole catalog.
 const REQUESTS: usize = 6;
 const PAGE: usize = 1000;
 
 /// The properties of an entry that name folders in which the table has files, besides its location.
 const PLACE: &str = "glidepath.place.";
 
-/// The properties of an entry that name folders in which a registered table has manifest lists or metadata files. Tables may share such
-/// folders, but none is another one's.
+/// The properties of an entry that name folders in which a registered table has manifest lists or metadata files.
+/// Tables may share such folders, but none is another one's.
 const LISTS: &str = "glidepath.lists.";
 
 /// The most of them.
 const MOST_PLACES: usize = 64;
 
-/// The property of a table, in its metadata, that lists its former locations (an array of JSON): data files in them may be named
-/// where no registration looks. Only the server changes it.
+/// The property of a table, in its metadata, that lists its former locations (an array of JSON): data files in them may
+/// be named where no registration looks. Only the server changes it.
 pub(crate) const FORMER: &str = "glidepath.former-locations";
 
 /// A folder for a table or view, before it is claimed.
@@ -57,7 +57,7 @@ pub(crate) struct Folder {
     pub(crate) location: String,
     /// Whether another table may be there.
     may_be_used: bool,
-    /// Whether a client has named it, or a folder that it is in.
+    /// Whether a client named this folder or one around it; otherwise the server made it up.
     named: bool,
 }
 
@@ -107,7 +107,8 @@ fn noted(name: &Name, place: &str) -> Option<Action> {
     (!mutant::is(Mutant::MoveNotNoted)).then(|| Action::SetProperties { name: name.clone(), changes })
 }
 
-/// The action that notes where a table may have lists, when its metadata goes elsewhere from a folder that is not its own.
+/// The action that notes where a table may have lists, when its metadata goes elsewhere from a folder that is not its
+/// own.
 pub(crate) fn lists_left(name: &Name, on: &Loaded<TableMetadata>, next: &str) -> Option<Action> {
     let (left, now) = (folder_of(&on.location), folder_of(next));
     let changes = || [(key(LISTS, left), Some(left.to_owned()))].into();
@@ -295,7 +296,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// The conditions of the commit that gives a folder to a table. One that is not claimed, and could be named, nobody else has claimed.
+    /// The conditions of the commit that gives a folder to a table. One that is not claimed, and could be named, nobody
+    /// else has claimed.
     pub(crate) async fn conditions(&self, folder: &Folder, claim: Option<&Claim>) -> Result<Vec<Action>, ServiceError> {
         let mut conditions = folder.conditions(&self.settings.warehouse, claim)?;
         if claim.is_none() && folder.named {
@@ -346,8 +348,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// Whether what has the name `own` has no files in or around these locations. Refuses them if any other table or view has some, or
-    /// has one of these files. Reads every entry of the catalog.
+    /// Whether what has the name `own` has no files in or around these locations. Refuses them if any other table or
+    /// view has some, or has one of these files. Reads every entry of the catalog.
     pub(crate) async fn is_free(&self, locations: &[&str], files: &[&str], own: &Name) -> Result<bool, ServiceError> {
         let used = self.used_by(locations, files).await?;
         if used.iter().any(|name| name != own) {
@@ -362,8 +364,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(used.is_empty())
     }
 
-    /// The tables and views that have files in, or around, one of these locations, or one of these files, or a folder of their own in or
-    /// around one of them, at one moment. Reads every entry of the catalog.
+    /// The tables and views that have files in, or around, one of these locations, or one of these files, or a folder
+    /// of their own in or around one of them, at one moment. Reads every entry of the catalog.
     pub(crate) async fn used_by(&self, locations: &[&str], files: &[&str]) -> Result<Vec<Name>, ServiceError> {
         let at = self.head().await?;
         let meets = |place: &String| locations.iter().any(|location| meet(place, location));
@@ -428,8 +430,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Some(Moving { claim, actions }))
     }
 
-    /// Leaves a file in the folder of a table or view whose metadata file is elsewhere, by which [`may_have_table`](Self::may_have_table)
-    /// knows of it. `before`: its location and its metadata file until now; if that was elsewhere already, there is such a file.
+    /// Leaves a file in the folder of a table or view whose metadata file is elsewhere, by which
+    /// [`may_have_table`](Self::may_have_table) knows of it. `before`: its location and its metadata file until now; if
+    /// that was elsewhere already, there is such a file.
     pub(crate) async fn mark_elsewhere(
         &self,
         location: &str,
@@ -444,8 +447,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(self.files.write(&format!("{location}/metadata/elsewhere-{}.json", self.fresh_uuid()), words.into()).await?)
     }
 
-    /// Whether a folder may be that of a table which has been written: `false` is certain. So it is not certain where the store
-    /// does not list the folder.
+    /// Whether a folder may be that of a table which has been written: `false` is certain. So it is not certain where
+    /// the store does not list the folder.
     async fn may_have_table(&self, location: &str) -> bool {
         let mut after: Option<String> = None;
         for _ in 0..REQUESTS {
@@ -461,8 +464,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 }
 
-/// Whether a file may be the metadata of a table or view of Iceberg, or is of Lance: nobody writes these before a table is
-/// created.
+/// Whether a file may be the metadata of a table or view of Iceberg, or is of Lance: nobody writes these before a table
+/// is created.
 fn is_of_table(file: &str, location: &str) -> bool {
     let (file, location) = (unslashed(file), unslashed(location));
     let rest = file.strip_prefix(&location).unwrap_or_default().trim_start_matches('/');

@@ -9,12 +9,12 @@
 //!   ([places](crate::placing)). If there is one, nothing is deleted, and the note is removed;
 //! * only files that the dropped metadata names, and that are in the table's own folder, are deleted; with
 //!   `gc.enabled=false` none of data;
-//! * the files of a Lance table are found by listing its folder instead. So no table can be created in a folder below a noted
-//!   location either; only those files are deleted that are where Lance puts them; and because another server may be at the same
-//!   purge, and have slept, the location is marked for a day, in which nobody can name it.
+//! * the files of a Lance table are found by listing its folder instead. So no table can be created in a folder below a
+//!   noted location either; only those files are deleted that are where Lance puts them; and because another server may
+//!   be at the same purge, and have slept, the location is marked for a day, in which nobody can name it.
 //!
-//! The note is removed after the last file, in a commit that ends the [claims](crate::claims) of who may have found the files
-//! before. A purge that is cut off is begun again.
+//! The note is removed after the last file, in a commit that ends the [claims](crate::claims) of who may have found the
+//! files before. A purge that is cut off is begun again.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -99,8 +99,8 @@ pub(crate) fn none_runs(location: &str, warehouse: &str) -> Result<Vec<Action>, 
     absent(FOLDER, location, warehouse)
 }
 
-/// The conditions that no folder has lately been emptied by a purge that is, or has, this location. A server that slept may still be
-/// deleting what is where Lance puts files, whoever has put it there.
+/// The conditions that no folder has lately been emptied by a purge that is, or has, this location. A server that slept
+/// may still be deleting what is where Lance puts files, whoever has put it there.
 pub(crate) fn none_emptied(location: &str, warehouse: &str) -> Result<Vec<Action>, ServiceError> {
     absent(EMPTIED, location, warehouse)
 }
@@ -148,8 +148,8 @@ fn runs() -> ServiceError {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Refuses locations in which the folder of a dropped table is being purged. What is asserted with [`none_runs`] is that they are
-    /// not in such a folder.
+    /// Refuses locations in which the folder of a dropped table is being purged. What is asserted with [`none_runs`] is
+    /// that they are not in such a folder.
     pub(crate) async fn none_runs_inside(&self, locations: &[&str]) -> Result<(), ServiceError> {
         let at = self.head().await?;
         let inside = |_: &Name, note: &Entry| {
@@ -191,7 +191,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         failed.map_or(Ok(ended), Err)
     }
 
-    /// Runs a purge if it is due, and its note is still there: it was read before the purges of others, which may have taken days.
+    /// Runs a purge if it is due, and its note is still there: it was read before the purges of others, which may have
+    /// taken days.
     async fn run_purge(&self, note: Name, entry: &Entry) -> Result<bool, ServiceError> {
         let (began, at) = (self.inner.env.unix_ms(), self.head().await?);
         let now = self.entry(&at, &note).await?;
@@ -225,8 +226,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(true)
     }
 
-    /// Ends the claims in and around a location whose files are about to be deleted: who claimed it before this purge was noted may not
-    /// have seen the note. Who claims it later does. `false` if a claim or the note has ended meanwhile.
+    /// Ends the claims in and around a location whose files are about to be deleted: who claimed it before this purge
+    /// was noted may not have seen the note. Who claims it later does. `false` if a claim or the note has ended
+    /// meanwhile.
     async fn end_claims(&self, note: &Name, entry: &Entry, location: &str) -> Result<bool, ServiceError> {
         let ends = self.inner.ends_of_claims(location).await?;
         if ends.is_empty() || mutant::is(Mutant::PurgeForgotten) {
@@ -240,8 +242,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    /// Removes the note of a purge. If files were deleted, it ends the claims there, and marks the location. Not a note of a later
-    /// purge: another server may be deleting files because of that.
+    /// Removes the note of a purge. If files were deleted, it ends the claims there, and marks the location. Not a note
+    /// of a later purge: another server may be deleting files because of that.
     async fn end_purge(
         &self,
         note: Name,
@@ -294,8 +296,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {
         let body = match self.read_body::<TableMetadata>(pointer).await {
             Ok(body) => body,
-            // An earlier run has deleted it, as the last file; or it was never a file of this server; or it cannot be read, and
-            // names nothing that can be proved to be the table's.
+            // An earlier run has deleted it, as the last file; or it was never a file of this server; or it cannot be
+            // read, and names nothing that can be proved to be the table's.
             Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => return Ok(()),
             Err(error) => return Err(error),
         };

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use glidepath_env::Env;
 use glidepath_model::{Entry, Kind as EntryKind, Name};
 use glidepath_protocols::group::Grouped;
-use glidepath_protocols::group::line::Line;
+use glidepath_protocols::table_turn::line::Line;
 use glidepath_table::{FileError, Files, files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 
@@ -77,9 +77,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Ok(self.entry(&at, &name).await?.is_some_and(|entry| is_iceberg(&entry)))
     }
 
-    /// Whether the files of a table may be in the folder at `location`: it is in the folder of the table's namespace, or
-    /// is what the catalog itself says. What the metadata file says does not count, since those who write the files of a
-    /// table may be able to change it.
+    /// Whether the files of a table may be in the folder at `location`: it is in the folder of the table's namespace,
+    /// or is what the catalog itself says. What the metadata file says does not count, since those who write the files
+    /// of a table may be able to change it.
     ///
     /// # Errors
     /// If the catalog cannot be read.
@@ -149,8 +149,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    /// The same for a commit, with the servers that wait for their turn there. Without its file, the table is broken; it is not absent, so
-    /// the client must keep its files.
+    /// The same for a commit, with the servers that wait for their turn there. Without its file, the table is broken;
+    /// it is not absent, so the client must keep its files.
     pub(crate) async fn current_to_commit(
         &self,
         name: &Name,
@@ -189,8 +189,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(body)
     }
 
-    /// Whether this file, which is in memory, is still there; where a look is no request to another machine. If not, it is to
-    /// be loaded again: a commit may have moved the pointer and removed the file from the log. An error if it was
+    /// Whether this file, which is in memory, is still there; where a look is no request to another machine. If not, it
+    /// is to be loaded again: a commit may have moved the pointer and removed the file from the log. An error if it was
     /// `missing` before.
     async fn is_there<M>(&self, body: &Body<M>, missing: &mut Option<String>) -> Result<bool, ServiceError> {
         if self.files.is_there(&body.location).await != Some(false) {

@@ -1,10 +1,11 @@
 //! How is a name given to the files of a table that exist already?
 //!
-//! The location of the files is [claimed](crate::claims). Then the server looks whether the files are there, and whether another
-//! table has files in any folder in which the metadata names some: two tables with the same files would delete what the other one
-//! needs; and whether a server may be about to delete the metadata file ([`leaving`](crate::leaving)). The commit asserts, besides
-//! the claim, that no purge has ended in the location for a day: a write of a metadata file that the store does late, after the file
-//! was deleted, brings it back, and the files that it names are gone.
+//! The location of the files is [claimed](crate::claims). Then the server looks whether the files are there, and
+//! whether another table has files in any folder in which the metadata names some: two tables with the same files would
+//! delete what the other one needs; and whether a server may be about to delete the metadata file
+//! ([`leaving`](crate::leaving)). The commit asserts, besides the claim, that no purge has ended in the location for a
+//! day: a write of a metadata file that the store does late, after the file was deleted, brings it back, and the files
+//! that it names are gone.
 
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind};
@@ -13,7 +14,6 @@ use glidepath_table::{Files, defaults};
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
-use crate::cells::Answer;
 use crate::claims::Claim;
 use crate::commit::LOSES_DEFAULTS;
 use crate::error::{Kind, ServiceError};
@@ -23,6 +23,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{Folder, Past};
 use crate::reading::is_iceberg;
+use crate::table_queues::Answer;
 use crate::tables::{created_told, exists};
 use crate::{Service, locations, purge, sound};
 
@@ -64,8 +65,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         answer
     }
 
-    /// The metadata in a file to register, and its location. Read from the store: what is in memory may have been deleted long
-    /// ago.
+    /// The metadata in a file to register, and its location. Read from the store: what is in memory may have been
+    /// deleted long ago.
     async fn registered(&self, file: &str, allowed: &str) -> Result<(Loaded<TableMetadata>, String), ServiceError> {
         let body = self.inner.read_table_body(file).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),

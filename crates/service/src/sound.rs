@@ -1,4 +1,5 @@
-//! Are the requirements and updates of a commit such that the library for Iceberg can compute with them, and in reasonable time?
+//! Are the requirements and updates of a commit such that the library for Iceberg can compute with them, and in
+//! reasonable time?
 
 use iceberg::spec::{Snapshot, TableMetadata};
 use iceberg::{TableUpdate, ViewUpdate};

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::Grouped;
-use glidepath_protocols::group::line::Line;
+use glidepath_protocols::table_turn::line::Line;
 use glidepath_table::Files;
 use glidepath_table::commit::{Creation, create, create_by_updates};
 use iceberg::spec::{Schema, SortOrder, TableMetadata, UnboundPartitionSpec};
 
 use crate::bodies::Body;
-use crate::cells::Answer;
 use crate::claims::Claim;
 use crate::commit::TableCommit;
 use crate::error::{Kind, ServiceError};
@@ -22,6 +21,7 @@ use crate::names::Identifier;
 use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, table_entry};
 use crate::reading::{FORMAT, is_iceberg, no_table};
+use crate::table_queues::Answer;
 use crate::transaction::lead;
 use crate::{Counts, Service, leaving, purge};
 
@@ -42,12 +42,12 @@ pub struct NewTable {
     pub properties: HashMap<String, String>,
 }
 
-/// What new tables get that do not say otherwise, as from Iceberg's own server: readers of tables without it go by an older default,
-/// gzip, and Java's clients then write that.
+/// What new tables get that do not say otherwise, as from Iceberg's own server: readers of tables without it go by an
+/// older default, gzip, and Java's clients then write that.
 const NEW_CODEC: (&str, &str) = ("write.parquet.compression-codec", "zstd");
 
-/// How often a table is dropped only if it is still at the file that was seen. Afterwards commits of other servers would keep it there
-/// for ever, so what is kept of it may be an earlier file ([`leaving`]).
+/// How often a table is dropped only if it is still at the file that was seen. Afterwards commits of other servers
+/// would keep it there for ever, so what is kept of it may be an earlier file ([`leaving`]).
 const EXACT_DROPS: u32 = 5;
 
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
@@ -116,7 +116,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    /// Writes the first metadata file of a table and creates its entry, in a folder that is claimed before if another table may be there.
+    /// Writes the first metadata file of a table and creates its entry, in a folder that is claimed before if another
+    /// table may be there.
     async fn install(
         &self,
         identifier: &Identifier,
@@ -271,7 +272,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let mut attempts = 0;
         let failure = loop {
             attempts += 1;
-            // A table of Lance, or an entry without a metadata file, is no table of Iceberg's clients, unless this was done before it was made.
+            // A table of Lance, or an entry without a metadata file, is no table of Iceberg's clients, unless this was
+            // done before it was made.
             let at = self.head().await?;
             let entry = self.entry(&at, &old).await?;
             let bare = entry.as_ref().is_some_and(|entry| {
@@ -285,12 +287,12 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if kind == EntryKind::Table {
                 actions.push(is_no_lance(&old));
             }
-            let nobody_looks = self.nobody_looks(&at, entry.as_ref()).await?;
-            if let (Some(entry), false) = (&entry, nobody_looks.is_empty()) {
+            let no_search_runs = self.no_search_runs(&at, entry.as_ref()).await?;
+            if let (Some(entry), false) = (&entry, no_search_runs.is_empty()) {
                 let holds = Assertion::Pointer(entry.pointer.clone());
                 actions.push(Action::Assert { name: old.clone(), holds });
             }
-            actions.extend(nobody_looks);
+            actions.extend(no_search_runs);
             let changes = entry.map(|entry| Line::removal(&entry.properties)).unwrap_or_default();
             if !changes.is_empty() {
                 actions.push(Action::SetProperties { name: old.clone(), changes });
@@ -331,9 +333,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         })
     }
 
-    /// The conditions under which a name may be moved: that nobody who purges or claims its location looks for tables there. With
-    /// versions there are none: who looks reads one. Without them a name that moves makes who looks begin again, and in the end fail.
-    pub(crate) async fn nobody_looks(
+    /// Conditions for giving a table another name, in a catalog without versions: no purge and no claim is searching
+    /// its folder. Such a search begins again when a name moves, and fails in the end. With versions a search reads one
+    /// version, so there is no condition.
+    pub(crate) async fn no_search_runs(
         &self,
         at: &C::Snapshot,
         entry: Option<&Entry>,
@@ -365,7 +368,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     async fn try_drop(&self, table: &Identifier, purge: bool, key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let name = table.catalog_name()?;
-        let places = lead::places([self.inner.cells.of(&name)].iter());
+        let places = lead::places([self.inner.table_queues.of(&name)].iter());
         let mut led = Vec::new();
         let mut answer = self.drop_once(table, (purge, true), key).await;
         for attempt in 1..self.inner.settings.attempts {

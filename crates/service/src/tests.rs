@@ -1,5 +1,5 @@
-//! Requests that are delivered twice, when much has happened in between: no answer lets a client delete files that a table
-//! refers to, or believe that something was done which was not.
+//! Requests that are delivered twice, when much has happened in between: no answer lets a client delete files that a
+//! table refers to, or believe that something was done which was not.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -113,8 +113,8 @@ async fn loaded(server: &Tested, name: &str) -> Loaded<TableMetadata> {
 async fn what_is_known_of_idle_tables_counts_as_metadata_in_memory() {
     let server = with(&World::new().await, &["t"]).await;
     server.commit_table(&table("t"), set("a", None)).await.unwrap();
-    let cell = server.inner.cells.of(&table("t").catalog_name().unwrap());
-    let known = cell.known().unwrap();
+    let table_queue = server.inner.table_queues.of(&table("t").catalog_name().unwrap());
+    let known = table_queue.known().unwrap();
     let large = vec![b' '; server.inner.settings.cache_bytes as usize / 4];
     server.inner.bodies.tables.put(Arc::new(Body {
         location: "elsewhere".to_owned(),
@@ -123,7 +123,7 @@ async fn what_is_known_of_idle_tables_counts_as_metadata_in_memory() {
         written: false,
     }));
     drop(known);
-    assert!(cell.known().is_none());
+    assert!(table_queue.known().is_none());
     server.commit_table(&table("t"), set("b", None)).await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! Commits over several tables: all take effect in one commit of the catalog, or none.
 //!
-//! Each part is decided as a commit to its table is, so appends that ask for it are rebased. Meanwhile nothing else of this
-//! server commits to these tables (`lead.rs`).
+//! Each part is decided as a commit to its table is, so appends that ask for it are rebased. Meanwhile nothing else of
+//! this server commits to these tables (`lead.rs`).
 
 mod folders;
 pub(crate) mod lead;
@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use glidepath_env::Env;
-use glidepath_model::{Action, Name, Refusal, Span};
+use glidepath_model::{Action, Name, Refusal};
 use glidepath_protocols::group::Grouped;
-use glidepath_protocols::group::line::Turns;
+use glidepath_protocols::table_turn::line::Turns;
+use glidepath_protocols::table_turn::retry_over_several;
 use glidepath_table::Files;
 use glidepath_table::commit::check;
 use glidepath_table::rebase::{Recognized, recognize};
@@ -20,7 +21,6 @@ use iceberg::TableRequirement;
 use iceberg::spec::TableMetadata;
 
 use crate::bodies::Loaded;
-use crate::cells::Cell;
 use crate::commit::decide::{committable, is_in_table, is_of_other, lasting, shows};
 use crate::commit::priority::overwrites;
 use crate::commit::{Decided, Draft, Fitting, Lost, Next, Request, TableCommit};
@@ -30,6 +30,7 @@ use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
 use crate::placing::{self, Folder, table_entry};
 use crate::reading::no_table;
+use crate::table_queues::TableQueue;
 use crate::tables::{created_told, exists, made};
 use crate::{ConflictOn, Counts, Service, purge, sound};
 
@@ -115,17 +116,20 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Ok(());
         }
         let _waiting = self.inner.counts.one_waits();
-        let of: Vec<_> = parts.iter().map(|part| self.inner.cells.of(&part.name)).collect();
+        let of: Vec<_> = parts.iter().map(|part| self.inner.table_queues.of(&part.name)).collect();
         // Found before the first is waited for, so that they are waited for at the same time.
-        let holds =
-            of.iter().zip(&parts).filter_map(|(cell, part)| Some((&**cell, self.inner.hold(cell, &part.request)?)));
+        let holds = of
+            .iter()
+            .zip(&parts)
+            .filter_map(|(table_queue, part)| Some((&**table_queue, self.inner.hold(table_queue, &part.request)?)));
         self.inner.wait_out(holds.collect::<Vec<_>>()).await;
         let places = lead::places(of.iter());
         let led = places.at_once().unwrap_or_default();
         if led.is_empty() {
             self.read_meanwhile(&of, &mut parts).await;
         }
-        let cells: Vec<_> = of.iter().zip(&parts).map(|(cell, part)| (&**cell, &**part.request)).collect();
+        let table_queues: Vec<_> =
+            of.iter().zip(&parts).map(|(table_queue, part)| (&**table_queue, &**part.request)).collect();
         let lines = parts.iter().map(|part| (part.name.clone(), overwrites(&part.request)));
         let mut course = Course { led, turns: Turns::at(lines), lost: Lost::default() };
         let mut answer = self.commit_parts((&parts, &places), key, &mut course).await;
@@ -136,15 +140,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if let Err(error) = answer {
             answer = self.unless_done(&parts, key, error).await;
         }
-        self.inner.note_for_priority(&cells, &answer);
+        self.inner.note_for_priority(&table_queues, &answer);
         answer
     }
 
     /// Reads the files of appends while others lead at the tables.
-    async fn read_meanwhile(&self, cells: &[Arc<Cell>], parts: &mut [Part]) {
-        let reads = cells.iter().zip(parts).map(async |(cell, part)| {
+    async fn read_meanwhile(&self, table_queues: &[Arc<TableQueue>], parts: &mut [Part]) {
+        let reads = table_queues.iter().zip(parts).map(async |(table_queue, part)| {
             if let Some(request) = Arc::get_mut(&mut part.request) {
-                self.inner.read_meanwhile((cell, &self.inner.readers), request).await;
+                self.inner.read_meanwhile((table_queue, &self.inner.readers), request).await;
             }
         });
         glidepath_env::together(crate::AT_ONCE, reads).await;
@@ -163,10 +167,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             if self.attempt_all(parts, key, course).await? {
                 return Ok(());
             }
-            // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on meanwhile.
+            // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on
+            // meanwhile.
             if !course.turns.have_place() {
                 lead::hand_over(&mut course.led);
-                let wait = Span::from_millis(5 << attempt.min(6));
+                let wait = retry_over_several(attempt);
                 self.inner.env.sleep_until(self.inner.env.now() + wait).await;
             }
         }
@@ -302,7 +307,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn landed(&self, written: Vec<Written<'_>>) {
         for Written { part, fitting, next, .. } in &written {
             self.inner.bodies.tables.put(Arc::clone(&next.body));
-            self.inner.cells.of(&part.name).learn(Some(&next.body));
+            self.inner.table_queues.of(&part.name).learn(Some(&next.body));
             fitting.count(&self.inner.counts);
             Counts::add(&self.inner.counts.versions, 1);
         }
@@ -345,8 +350,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         Err(error)
     }
 
-    /// A part of the commit is in its table. Then the other parts are in theirs, if it was this request that did it, and
-    /// not one with a part of the same.
+    /// A part of the commit is in its table. Then the other parts are in theirs, if it was this request that did it,
+    /// and not one with a part of the same.
     async fn done_as_a_whole(&self, parts: &[Part], key: Option<&Idempotency>) -> Result<(), ServiceError> {
         for Part { identifier, name, request: commit } in parts {
             let now = self.inner.current(name).await?;
@@ -373,7 +378,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             // Or servers wait for their turn there that were not known of.
             CommitFailure::Refused(Refusal::PointerMoved { name, .. } | Refusal::PropertyChanged { name, .. }) => {
                 // Nothing of this server did.
-                self.inner.cells.of(&name).share(self.inner.env.now());
+                self.inner.table_queues.of(&name).share(self.inner.env.now());
                 None
             }
             failure => Some(failure.told(|refusal| {
@@ -399,7 +404,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         error
     }
 
-    /// The next version of one table; `None` if the table has the snapshots of the commit already, or was created by it.
+    /// The next version of one table; `None` if the table has the snapshots of the commit already, or was created by
+    /// it.
     async fn plan(
         &self,
         Part { identifier, request, .. }: &Part,

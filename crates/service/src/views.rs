@@ -157,10 +157,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 return Ok(body);
             }
         }
-        Err(ServiceError::new(Kind::Unavailable, "other commits to the view came first every time; try again later"))
+        Err(ServiceError::new(
+            Kind::Unavailable,
+            "other commits to the view came first every time; nothing was done: try again later",
+        ))
     }
 
-    /// Tries once to commit the next metadata of a view, and these actions with it; `None` if another commit came first.
+    /// Tries once to commit the next metadata of a view, and these actions with it; `None` if another commit came
+    /// first.
     pub(crate) async fn replace_view(
         &self,
         view: &Identifier,

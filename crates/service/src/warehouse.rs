@@ -6,8 +6,8 @@ use glidepath_table::{FileError, Files};
 
 use crate::locations::unslashed;
 
-/// How often a write whose outcome is unknown is looked for and repeated. Its name is fresh, so a repeat writes the same
-/// bytes.
+/// How often a write whose outcome is unknown is looked for and repeated. Its name is fresh, so a repeat writes the
+/// same bytes.
 const TRIES: u32 = 4;
 
 /// The object store of a warehouse. Locations begin with its base; what follows is the key.
@@ -59,8 +59,8 @@ impl<O: ObjectStore> Files for Warehouse<O> {
             let payload = Payload::from(bytes.clone());
             let cause = match self.store.put(&key, payload, guard.clone()).await {
                 Ok(_) => return Ok(()),
-                // The name is fresh: what is there is an earlier delivery of this write, if it is the same. If that failed after
-                // it took effect, it can be read and is perhaps not durable: it is written anew.
+                // The name is fresh: what is there is an earlier delivery of this write, if it is the same. If that
+                // failed after it took effect, it can be read and is perhaps not durable: it is written anew.
                 Err(PutError::Lost) => match self.store.get(&key).await {
                     Ok(object) if object.payload.bytes == bytes && !doubt => return Ok(()),
                     Ok(object) if object.payload.bytes == bytes => {

@@ -44,9 +44,9 @@ pub(crate) fn rightly<D: Design>(
     }
 }
 
-/// Whether the catalog had all that it promises at a moment when something had just been removed: asked of protocols that
-/// keep old versions. (Versions of the others cannot be read at all if something of the newest one was removed.) The seed
-/// chooses the moment.
+/// Whether the catalog had all that it promises at a moment when something had just been removed: asked of protocols
+/// that keep old versions. (Versions of the others cannot be read at all if something of the newest one was removed.)
+/// The seed chooses the moment.
 pub(crate) fn readable<D: Design>(simulation: &Simulation, made: &[Made], seed: u64) -> Result<(), String> {
     if !D::KEEPS_OLD {
         return Ok(());

@@ -53,7 +53,8 @@ pub(super) struct Book {
     pub(super) marks: BTreeMap<String, Marked>,
     /// Snapshots that a client was told are in a table, in the order in which they were told.
     acknowledged: Vec<(Uuid, i64)>,
-    /// By the manifest list of an attempt: the manifest that it removes. The next attempt may remove another, from another table.
+    /// By the manifest list of an attempt: the manifest that it removes. The next attempt may remove another, from
+    /// another table.
     pub(super) removed: BTreeMap<String, String>,
     /// What the snapshots are that have looked at the version that they were prepared on.
     pub(super) looked: BTreeMap<i64, Intent>,

@@ -1,5 +1,5 @@
-//! What does a client do, and how does it talk to servers? It behaves as Iceberg's client for Java does: it sends a request
-//! again as far as that is safe, and deletes the files of a commit that it is told was not done.
+//! What does a client do, and how does it talk to servers? It behaves as Iceberg's client for Java does: it sends a
+//! request again as far as that is safe, and deletes the files of a commit that it is told was not done.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -160,8 +160,8 @@ impl Client {
                 }
                 Some(Ok(_)) => return Told::Done,
                 Some(Err(error)) => match error.kind {
-                    // Another delivery of the request may come when the table has its name back. One with a snapshot that would be
-                    // done then is not answered so.
+                    // Another delivery of the request may come when the table has its name back. One with a snapshot
+                    // that would be done then is not answered so.
                     Kind::NoTable if !keyed && matches!(ask, Ask::Commit(_, commit) if !adds_snapshots(commit)) => {
                         return Told::Open;
                     }

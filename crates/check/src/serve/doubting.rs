@@ -1,7 +1,7 @@
 //! What if the outcome of a commit of the catalog is unknown, though the protocol settles nearly every one itself?
 //!
-//! Between the service and the protocol, a share of the attempts are not answered: some have taken effect, some never do,
-//! and some do so minutes later, when what asked for them has long gone on.
+//! Between the service and the protocol, a share of the attempts are not answered: some have taken effect, some never
+//! do, and some do so minutes later, when what asked for them has long gone on.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,8 +37,8 @@ impl Zombies {
     }
 }
 
-/// The metadata files that tables got and were dropped with in one attempt, if it may have taken effect: no version of the catalog
-/// refers to such a file, so what is written cannot show what was committed with it.
+/// The metadata files that tables got and were dropped with in one attempt, if it may have taken effect: no version of
+/// the catalog refers to such a file, so what is written cannot show what was committed with it.
 #[derive(Clone, Default)]
 pub(super) struct Hidden(Rc<RefCell<BTreeSet<String>>>);
 

@@ -1,8 +1,8 @@
 //! Does each folder have the files of one table only?
 //!
-//! A table has files in each folder that was its location since it came, and, if it was registered, in those in which its metadata
-//! named manifest lists by then. No version of the catalog may have two tables of which one has files in or around a folder of
-//! the other: what one deletes, the other would miss.
+//! A table has files in each folder that was its location since it came, and, if it was registered, in those in which
+//! its metadata named manifest lists by then. No version of the catalog may have two tables of which one has files in
+//! or around a folder of the other: what one deletes, the other would miss.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -65,8 +65,8 @@ struct Hidden {
     snapshots: BTreeSet<i64>,
 }
 
-/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased. No version of the catalog refers
-/// to these `hidden` metadata files.
+/// Whether all was right; and in how many acknowledged commits to two tables an append was rebased. No version of the
+/// catalog refers to these `hidden` metadata files.
 pub(super) fn judged(
     protocol: Protocol,
     simulation: &Simulation,
@@ -148,7 +148,8 @@ impl History {
                 if let (Some(location), Some(file)) =
                     (entry.properties.get("location"), entry.properties.get("metadata"))
                 {
-                    // A reader may have seen the table at any of its folders: it moves, also within its first one, which the note names.
+                    // A reader may have seen the table at any of its folders: it moves, also within its first one,
+                    // which the note names.
                     if let Ok(body) = self.body(file) {
                         let former = body.properties().get("glidepath.former-locations");
                         let former = former.and_then(|noted| serde_json::from_str::<Vec<String>>(noted).ok());
@@ -179,8 +180,8 @@ impl History {
         Ok(())
     }
 
-    /// Whether the files of each purge whose note is gone were deleted. A file may be there once more, if the store delivers an
-    /// old write of it again.
+    /// Whether the files of each purge whose note is gone were deleted. A file may be there once more, if the store
+    /// delivers an old write of it again.
     fn all_purged(&self, objects: &BTreeMap<Key, Payload>, deleted: &BTreeSet<Key>) -> Result<(), String> {
         let kept = self.to_purge.iter().find(|(note, file)| {
             if self.entries.get(note).is_some_and(|entry| entry.properties.get("metadata") == Some(file)) {
@@ -338,8 +339,8 @@ impl History {
         let living: BTreeSet<Uuid> = pointers.filter_map(|file| Some(self.bodies.get(file)?.uuid())).collect();
         let hidden = self.hidden_by_drops()?;
         let was_dropped = |table: &Uuid| self.dropped.contains(table);
-        // Whether a commit without a key was done is not known any more when its table has been dropped, also if it is registered
-        // again.
+        // Whether a commit without a key was done is not known any more when its table has been dropped, also if it is
+        // registered again.
         let is_forgotten = |attempt: &Attempt| {
             let is_gone = |table: &Uuid| !living.contains(table) || was_dropped(table);
             attempt.told == Told::Refused && !attempt.keyed && attempt.tables.iter().all(is_gone)

@@ -1,16 +1,17 @@
 //! Clients of Lance, whose commits the server orders: do they get the versions that they were told of?
 //!
-//! A client reads the newest version, stages the manifest of the next one, and asks for it. After an error it deletes what
-//! it staged. Other clients read, delete old versions, and make, rename, deregister and drop tables meanwhile.
+//! A client reads the newest version, stages the manifest of the next one, and asks for it. After an error it deletes
+//! what it staged. Other clients read, delete old versions, and make, rename, deregister and drop tables meanwhile.
 //!
 //! What must hold, besides that all come to an end:
 //!
-//! 1. The number of each version is one more than that of the version before, and its client has read that one, if it looked.
+//! 1. The number of each version is one more than that of the version before, and its client has read that one, if it
+//!    looked.
 //! 2. A version that was acknowledged is the one that its client staged; what was refused is no version.
 //! 3. A commit is in one version at most, however often it is sent.
 //! 4. What is at the place of a version is the manifest of that version, and only of it.
-//! 5. All versions of a table are at their places, but those that a client deleted; the newest may be a copy of the server's.
-//!    After a table was deregistered, all are.
+//! 5. All versions of a table are at their places, but those that a client deleted; the newest may be a copy of the
+//!    server's. After a table was deregistered, all are.
 //! 6. Readers find the newest version at its place, and it is at least as new as all that were acknowledged before.
 //! 7. A table that was dropped does not come back, and its versions are deleted.
 

@@ -40,7 +40,8 @@ impl Client {
         self.ask_about(mark, (Ask::Change(vec![NAMESPACES[0].to_owned()], change, key), true)).await;
     }
 
-    /// A request about a table that comes and goes; in some cases two, where the second begins before much else can happen.
+    /// A request about a table that comes and goes; in some cases two, where the second begins before much else can
+    /// happen.
     pub(super) async fn change_names(&self) {
         let number = self.draw() % u64::from(SPARE);
         let name = format!("w{number}");

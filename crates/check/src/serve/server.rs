@@ -7,9 +7,9 @@ use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::{Name, Span};
-use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, RetryPolicy};
 use glidepath_protocols::registry::{Protocol, Settings as Limits};
+use glidepath_protocols::table_turn::line::Turns;
 use glidepath_service::{LIFETIME_MS, Service, Settings, Warehouse};
 use glidepath_sim::{Faults, SimEnv, SimStore};
 
@@ -129,8 +129,8 @@ fn pauses(faults: &Faults) -> bool {
     faults.stalled > 0.0 || faults.suspended > 0.0
 }
 
-/// Whether keys may be removed. Not where a request may sleep in a server for longer than its key is kept, or where clocks
-/// differ by as much: there such a request is done a second time.
+/// Whether keys may be removed. Not where a request may sleep in a server for longer than its key is kept, or where
+/// clocks differ by as much: there such a request is done a second time.
 fn cleans_keys(faults: &Faults) -> bool {
     let longest = faults.lateness + faults.lateness + faults.clock_skew;
     longest + longest < Span::from_millis(LIFETIME_MS)

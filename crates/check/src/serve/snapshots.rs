@@ -1,6 +1,6 @@
-//! What do clients commit? Appends; overwrites, which have looked at what others committed; and commits that are not what
-//! they say. Of each, the files are written first; after a conflict they are deleted, the table is loaded, and the client
-//! tries again with the same number of the snapshot.
+//! What do clients commit? Appends; overwrites, which have looked at what others committed; and commits that are not
+//! what they say. Of each, the files are written first; after a conflict they are deleted, the table is loaded, and the
+//! client tries again with the same number of the snapshot.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ use super::wire::Ask;
 /// Attempts of one commit, each on a newer version of the table.
 const TRIES: u32 = 6;
 
-/// What a snapshot is to its client. All but the first two have looked at the version that they are prepared on, and are wrong
-/// on any other.
+/// What a snapshot is to its client. All but the first two have looked at the version that they are prepared on, and
+/// are wrong on any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     /// It adds a file, and has read nothing.

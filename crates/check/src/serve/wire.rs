@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use glidepath_env::{Env, Purpose, unit_interval};
 use glidepath_model::Span;
-use glidepath_protocols::group::line;
+use glidepath_protocols::table_turn::line;
 use glidepath_service::TableCommit;
 use glidepath_service::{Counts, PRIORITY};
 use glidepath_service::{
@@ -81,8 +81,8 @@ impl Net {
         *self.situations.borrow_mut().entry(situation).or_default() += times;
     }
 
-    /// What a server did until its end. No commit waits for another's overwrite for longer than the setting, and no server for
-    /// longer than allowed for its turn; a server that stood still meanwhile cannot tell.
+    /// What a server did until its end. No commit waits for another's overwrite for longer than the setting, and no
+    /// server for longer than allowed for its turn; a server that stood still meanwhile cannot tell.
     pub(super) fn tally(&self, counts: &Counts, tells_time: bool) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (situation, counter) in [

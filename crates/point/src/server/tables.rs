@@ -1,49 +1,34 @@
 //! A server that keeps the tables too, as `glidepath serve` does: what becomes of the commits that wait at one table?
 //!
 //! One of those that wait commits for up to [`TOGETHER`] of them: it decides each as if those before it were committed,
-//! writes one table metadata file, and commits all to the catalog at once. An append that met another commit
-//! is put on top of it: the server reads the manifest list and the manifest file that the client wrote, and writes
-//! another list; those that wait read meanwhile, as far as others lead or read. An overwrite that met one conflicts; then other commits to the table wait for its next try, for
-//! [`HOLD`] at most. Where another server moved the table first, what was not committed is decided again on its newest
-//! version; a server that was overtaken waits in line for its turn ([`line`]). A commit over several tables (`several`) leads
-//! at each of them. The steps are those of `glidepath_service`, with sizes instead of files.
+//! writes one table metadata file, and commits all to the catalog at once. An append that met another commit is put on
+//! top of it: the server reads the manifest list and the manifest file that the client wrote, and writes another list;
+//! those that wait read meanwhile, as far as others lead or read. An overwrite that met one conflicts; then other
+//! commits to the table wait for its next try, for [`HOLD`] at most. Where another server moved the table first, what
+//! was not committed is decided again on its newest version; a server that was overtaken waits in line for its turn
+//! ([`line`]). A commit over several tables (`several`) leads at each of them. The steps are those of
+//! `glidepath_service`, with sizes instead of files.
 
 mod several;
 
-use std::cell::{Cell as Kept, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use glidepath_env::{Backoff, BulkStore, Cause, Denial, Env, Exponential, JitterRange, Purpose, Transfer, together};
+use glidepath_env::{BulkStore, Cause, Denial, Env, Purpose, Transfer, together};
 use glidepath_model::{
     Changes, Edit, Instant, MetadataId, Name, Overlap, Refusal, Span, TableChange, TableId, TableState,
 };
-use glidepath_protocols::group::line::{self, Turns};
-use glidepath_protocols::group::{CommitError, Grouped, HOLD, Priority, Readers};
+use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_protocols::table_turn::line::{self, Turns};
+use glidepath_protocols::table_turn::{ATTEMPTS, HOLD, LONGEST_READ, Priority, RETRY, Readers, TOGETHER};
 use glidepath_protocols::{Catalog, Outcome};
 use glidepath_queue::{Queue, Seat, Taken, Turn};
 use glidepath_sim::SimStore;
 use glidepath_workload::Kind;
 
 use super::{Served, outcome};
-
-/// The most commits in one version of a table.
-const TOGETHER: usize = 64;
-
-/// The longest wait for others that read, as the server's.
-const LONGEST: Span = Span::from_secs(1);
-
-/// How often a commit is tried that other servers overtake: the server's default.
-const ATTEMPTS: u32 = 30;
-
-/// The server's wait between these tries.
-const BACKOFF: Backoff = Backoff::Exponential(Exponential {
-    first: Span::from_millis(5),
-    factor: 2.0,
-    longest: Span::from_millis(500),
-    jitter: JitterRange { low: 0.0, high: 1.0 },
-});
 
 /// Commits that may wait at a table: more than any run has at a time.
 const MOST_WAITING: usize = 1 << 24;
@@ -77,23 +62,23 @@ type Answer<C> = Outcome<<C as Catalog>::Snapshot>;
 
 /// The tables of a server.
 pub(crate) struct Tables<C: Grouped> {
-    cells: RefCell<BTreeMap<TableId, Rc<Cell<C>>>>,
+    table_queues: RefCell<BTreeMap<TableId, Rc<TableQueue<C>>>>,
     sizes: Sizes,
 }
 
 /// The commits that wait at one table.
 type Waiting<C> = Queue<Rc<Request>, Answer<C>>;
 
-struct Cell<C: Grouped> {
-    queue: Arc<Waiting<C>>,
+struct TableQueue<C: Grouped> {
+    commits: Arc<Waiting<C>>,
     /// By process.
     priority: Priority<u32>,
     readers: Readers,
     /// When another server was last seen to commit to it.
-    shared: Kept<Option<Instant>>,
+    shared: Cell<Option<Instant>>,
 }
 
-impl<C: Grouped> Cell<C> {
+impl<C: Grouped> TableQueue<C> {
     fn is_shared(&self, now: Instant) -> bool {
         self.shared.get().is_some_and(|seen| now < seen + line::SHARED)
     }
@@ -109,53 +94,53 @@ struct Begun<C: Grouped> {
 
 impl<C: Grouped> Tables<C> {
     pub(crate) fn new(sizes: Sizes) -> Self {
-        Self { cells: RefCell::default(), sizes }
+        Self { table_queues: RefCell::default(), sizes }
     }
 
-    fn of(&self, table: TableId) -> Rc<Cell<C>> {
+    fn of(&self, table: TableId) -> Rc<TableQueue<C>> {
         let fresh = || {
-            let queue = Arc::new(Queue::new(MOST_WAITING));
+            let commits = Arc::new(Queue::new(MOST_WAITING));
             let readers = Readers::new(TOGETHER);
-            Rc::new(Cell { queue, priority: Priority::default(), readers, shared: Kept::default() })
+            Rc::new(TableQueue { commits, priority: Priority::default(), readers, shared: Cell::default() })
         };
-        Rc::clone(self.cells.borrow_mut().entry(table).or_insert_with(fresh))
+        Rc::clone(self.table_queues.borrow_mut().entry(table).or_insert_with(fresh))
     }
 
     /// Commits changes, at the server.
     pub(super) async fn commit(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
         let [change] = changes.edits() else { return self.commit_several(client, changes).await };
-        let (cell, process) = (self.of(change.table), client.env.process());
+        let (table_queue, process) = (self.of(change.table), client.env.process());
         // A commit waits once at most.
-        if let Some(hold) = cell.priority.before(client.env.now(), |holder| *holder != process) {
+        if let Some(hold) = table_queue.priority.before(client.env.now(), |holder| *holder != process) {
             let late = client.env.sleep_until(hold.until());
-            cell.priority.over(hold, late).await;
+            table_queue.priority.over(hold, late).await;
         }
-        let arrival = cell.queue.arrive();
-        let next = cell.queue.is_free() && !cell.readers.any();
-        let reading = if next { None } else { self.read_meanwhile(client, &cell).await };
+        let arrival = table_queue.commits.arrive();
+        let next = table_queue.commits.is_free() && !table_queue.readers.any();
+        let reading = if next { None } else { self.read_meanwhile(client, &table_queue).await };
         let request = Rc::new(Request { changes: changes.clone(), kind: client.kind, leads: false, reading });
-        let Ok(mut ticket) = cell.queue.join(Rc::clone(&request), arrival) else {
+        let Ok(mut ticket) = table_queue.commits.join(Rc::clone(&request), arrival) else {
             return Outcome::Refused(Denial::certain(Cause::words("too many wait at the table")));
         };
         let answer = loop {
             match ticket.turn().await {
-                Turn::Lead(seat) => self.lead(client, (change.table, &cell), seat, &request).await,
+                Turn::Lead(seat) => self.lead(client, (change.table, &table_queue), seat, &request).await,
                 Turn::Answer(Ok(answer)) => break answer,
                 Turn::Answer(Err(_)) => {
                     break Outcome::Refused(Denial::certain(Cause::words("the leader stopped")));
                 }
             }
         };
-        note_for_priority(&[cell], client, &answer);
+        note_for_priority(&[table_queue], client, &answer);
         answer
     }
 
     /// Reads the files of an append that must wait for others anyway.
-    async fn read_meanwhile(&self, client: &Served<C>, cell: &Cell<C>) -> Option<Span> {
+    async fn read_meanwhile(&self, client: &Served<C>, table_queue: &TableQueue<C>) -> Option<Span> {
         if client.kind != Kind::FastAppend {
             return None;
         }
-        let (_reader, begun) = (cell.readers.enter()?, client.env.now());
+        let (_reader, begun) = (table_queue.readers.enter()?, client.env.now());
         // Else they are read when it is committed.
         self.read(&client.tables, 1).await.ok()?;
         Some(client.env.now().since(begun))
@@ -165,26 +150,26 @@ impl<C: Grouped> Tables<C> {
     async fn lead(
         &self,
         client: &Served<C>,
-        (table, cell): (TableId, &Cell<C>),
+        (table, table_queue): (TableId, &TableQueue<C>),
         seat: Seat<Rc<Request>, Answer<C>>,
         own: &Rc<Request>,
     ) {
         // Where as many wait as are committed together, it waits for no more.
-        if let Some(reading) = own.reading.filter(|_| cell.queue.waiting() < TOGETHER) {
-            cell.readers.gather(client.env.sleep_until(client.env.now() + reading.min(LONGEST))).await;
+        if let Some(reading) = own.reading.filter(|_| table_queue.commits.waiting() < TOGETHER) {
+            table_queue.readers.gather(client.env.sleep_until(client.env.now() + reading.min(LONGEST_READ))).await;
         }
         loop {
             // Those that come while it waits for its turn are committed with the others.
             let turn = Turns::at([(Name::numbered(table), own.overwrites())]);
             let mut begun = Begun { known: None, loaded: None, turn };
-            match cell.is_shared(client.env.now()) {
+            match table_queue.is_shared(client.env.now()) {
                 true => begun.loaded = in_turn(client, &mut begun.turn).await.ok().and_then(|mut states| states.pop()),
                 false => begun.known = client.newest_known(),
             }
             let members = seat.take_if(TOGETHER, |request| !request.leads);
             let last = members.is_empty() || members.iter().any(|member| Rc::ptr_eq(member.request(), own));
             if !members.is_empty() {
-                self.commit_together(client, (table, cell), members, &mut begun).await;
+                self.commit_together(client, (table, table_queue), members, &mut begun).await;
             }
             begun.turn.leave(&client.committer).await;
             if last {
@@ -197,7 +182,7 @@ impl<C: Grouped> Tables<C> {
     async fn commit_together(
         &self,
         client: &Served<C>,
-        (table, cell): (TableId, &Cell<C>),
+        (table, table_queue): (TableId, &TableQueue<C>),
         mut members: Vec<Member<C>>,
         Begun { known, loaded, turn }: &mut Begun<C>,
     ) {
@@ -228,7 +213,7 @@ impl<C: Grouped> Tables<C> {
             }
             let sent = match fitting.is_empty() {
                 true => None,
-                false => Some(send(client, cell, &fitting, turn).await),
+                false => Some(send(client, table_queue, &fitting, turn).await),
             };
             let mut overtaken = Vec::new();
             for (member, verdict) in members.into_iter().zip(verdicts) {
@@ -243,7 +228,7 @@ impl<C: Grouped> Tables<C> {
             }
             members = overtaken;
             if sent.is_some_and(|sent| sent.lost) {
-                let wait = BACKOFF.wait(attempt, || client.env.draw(Purpose::Backoff));
+                let wait = RETRY.wait(attempt, || client.env.draw(Purpose::Backoff));
                 client.env.sleep_until(client.env.now() + wait).await;
             }
         }
@@ -276,16 +261,16 @@ impl<C: Grouped> Tables<C> {
 }
 
 /// Ends the holds for what landed. After an overwrite that conflicted, holds begin at all of its tables or at none.
-fn note_for_priority<C: Grouped>(cells: &[Rc<Cell<C>>], client: &Served<C>, answer: &Answer<C>) {
+fn note_for_priority<C: Grouped>(table_queues: &[Rc<TableQueue<C>>], client: &Served<C>, answer: &Answer<C>) {
     let (now, process) = (client.env.now(), client.env.process());
     match (answer, client.kind) {
         (Outcome::Committed(_), _) => {
-            for cell in cells {
-                cell.priority.landed(now, |holder| *holder == process);
+            for table_queue in table_queues {
+                table_queue.priority.landed(now, |holder| *holder == process);
             }
         }
         (Outcome::Conflict(_), Kind::ValidatedOverwrite) => {
-            Priority::lost_at(cells.iter().map(|cell| (&cell.priority, process)), now, HOLD);
+            Priority::lost_at(table_queues.iter().map(|table_queue| (&table_queue.priority, process)), now, HOLD);
         }
         _ => {}
     }
@@ -299,7 +284,12 @@ struct Sent<C: Grouped> {
 }
 
 /// Commits these changes of a table, in this server's turn.
-async fn send<C: Grouped>(client: &Served<C>, cell: &Cell<C>, changes: &[&Changes], turn: &mut Turns) -> Sent<C> {
+async fn send<C: Grouped>(
+    client: &Served<C>,
+    table_queue: &TableQueue<C>,
+    changes: &[&Changes],
+    turn: &mut Turns,
+) -> Sent<C> {
     let mut actions: Vec<_> = changes.iter().flat_map(|changes| changes.actions()).collect();
     if !client.alone {
         actions.extend(turn.actions().flatten());
@@ -312,11 +302,11 @@ async fn send<C: Grouped>(client: &Served<C>, cell: &Cell<C>, changes: &[&Change
             false
         }
         Err(CommitError::Refused(Refusal::PropertyChanged { .. })) => {
-            cell.shared.set(Some(now));
+            table_queue.shared.set(Some(now));
             false
         }
         Err(CommitError::Refused(_)) => {
-            cell.shared.set(Some(now));
+            table_queue.shared.set(Some(now));
             if !client.alone {
                 turn.lost(&client.env, &client.committer).await;
             }

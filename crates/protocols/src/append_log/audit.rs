@@ -74,9 +74,9 @@ impl<E: Env> AppendLog<E> {
         }
     }
 
-    /// Reports each version and each void record from a checkpoint on, as far as the log can be read and until `tell` breaks off.
-    /// Also compares the later checkpoints with the log. A checkpoint that cannot be decoded is an error only if `strict`, because the log
-    /// does not need it.
+    /// Reports each version and each void record from a checkpoint on, as far as the log can be read and until `tell`
+    /// breaks off. Also compares the later checkpoints with the log. A checkpoint that cannot be decoded is an error
+    /// only if `strict`, because the log does not need it.
     pub(super) async fn walk(
         &self,
         first: Snapshot,

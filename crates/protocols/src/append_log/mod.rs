@@ -92,8 +92,8 @@ pub struct SharedState {
     limits: Limits,
     /// The newest state that this process has read or written.
     newest: Mutex<Option<Snapshot>>,
-    /// The versions on the way from a checkpoint to the old version that was asked for last: who goes back version by version
-    /// asks for them next.
+    /// The versions on the way from a checkpoint to the old version that was asked for last: who goes back version by
+    /// version asks for them next.
     way: Mutex<Vec<Snapshot>>,
 }
 

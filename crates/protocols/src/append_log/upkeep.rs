@@ -30,8 +30,8 @@ impl<E: Env> AppendLog<E> {
         self.numbers(&keys.checkpoints(), |listed| keys.checkpoint_number(&listed.key)).await
     }
 
-    /// The numbers of all segments that have an object, in rising order, and whether each has only a header, as one that was
-    /// emptied.
+    /// The numbers of all segments that have an object, in rising order, and whether each has only a header, as one
+    /// that was emptied.
     async fn segments(&self) -> Result<Vec<(u64, bool)>, LoadError> {
         let keys = &self.shared_state.keys;
         let segment =
@@ -127,8 +127,8 @@ impl<E: Env> AppendLog<E> {
         Some(way[place].clone())
     }
 
-    /// The last checkpoint that is not later than a version, of those that can be read: the log leads on from there. Reads few of
-    /// them, because each is as large as the catalog.
+    /// The last checkpoint that is not later than a version, of those that can be read: the log leads on from there.
+    /// Reads few of them, because each is as large as the catalog.
     async fn checkpoint_before(&self, version: Version) -> Result<Option<Snapshot>, LoadError> {
         let numbers = self.checkpoint_numbers().await?;
         // Before `low` are those that are not later, or cannot be read; from `high` on those that are later.
@@ -200,7 +200,8 @@ impl<E: Env> AppendLog<E> {
     }
 }
 
-/// So many missing checkpoints are told one by one: an object with a number that is far too high leaves billions of them.
+/// So many missing checkpoints are told one by one: an object with a number that is far too high leaves billions of
+/// them.
 const MOST_MISSING: usize = 100;
 
 /// A check in progress.
@@ -221,8 +222,8 @@ impl<E: Env> Look<'_, E> {
     }
 
     /// Every existing checkpoint must be readable, and the required ones must exist: that of the first segment, and of
-    /// each closed segment. A vacuum empties a segment before it removes the checkpoint, so one with records has it, also
-    /// before the oldest checkpoint that is left.
+    /// each closed segment. A vacuum empties a segment before it removes the checkpoint, so one with records has it,
+    /// also before the oldest checkpoint that is left.
     async fn checkpoints(&mut self, numbers: &[u64], segments: &[(u64, bool)]) {
         let keys = &self.log.shared_state.keys;
         let first = self.log.first_perhaps_kept(numbers).await;

@@ -24,10 +24,7 @@
 //! A writer that commits alone takes the leader's steps itself, with a batch of one.
 
 mod leader;
-pub mod line;
 mod loads;
-mod priority;
-mod readers;
 
 use std::sync::Arc;
 
@@ -39,8 +36,6 @@ use crate::catalog::{Catalog, LoadError, Outcome};
 use leader::Work;
 pub use leader::{AlreadyLed, Leader};
 pub use loads::{Loader, Loads};
-pub use priority::{HOLD, Hold, Priority};
-pub use readers::{Reader, Readers};
 
 /// The maximum number of requests in one version.
 pub const MOST: usize = 512;
@@ -53,7 +48,7 @@ pub trait Grouped: Catalog {
     /// The newest version that this process knows. Makes no request.
     fn newest_known(&self) -> Option<Self::Snapshot>;
 
-    /// Whether this request meets no other one that changes another entry. Then a batch only makes it wait.
+    /// Whether this request conflicts only with requests that change the same entry. A batch would only make it wait.
     fn is_apart(&self, _request: &[Action]) -> bool {
         false
     }
@@ -119,8 +114,9 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// A hundred and twenty attempts. Waits start at 5 ms and double up to 300 ms, each multiplied by a random number from 0 to 1:
-    /// about 18 s in all, besides the attempts. Longer waits would not make others faster, because what is lost costs them nothing.
+    /// A hundred and twenty attempts. Waits start at 5 ms and double up to 300 ms, each multiplied by a random number
+    /// from 0 to 1: about 18 s in all, besides the attempts. Longer waits would not make others faster, because what is
+    /// lost costs them nothing.
     fn default() -> Self {
         let (first, longest) = (Span::from_millis(5), Span::from_millis(300));
         let jitter = JitterRange { low: 0.0, high: 1.0 };

@@ -1,14 +1,14 @@
 //! How old is a version, if any clock may be wrong?
 //!
-//! Too old an age loses commits: a process that saw version N as the newest a moment ago takes N + 1, if it is gone, for
-//! not yet written, and writes it again. So an age needs two proofs that share no clock:
+//! Too old an age loses commits: a process that saw version N as the newest a moment ago takes N + 1, if it is gone,
+//! for not yet written, and writes it again. So an age needs two proofs that share no clock:
 //!
 //! - by the store's clock: the time at which the store says that the version was written, and the time at which it says
 //!   that the hint was written, which the vacuum writes for this purpose;
 //! - by the processes' clocks: the time in the version, by its writer's clock, and the vacuum's own time of day.
 //!
-//! One wrong clock, of a writer, of the vacuum's machine or of the store, falsifies one of the two. Where they disagree,
-//! the version counts as young, and the next ones are examined.
+//! One wrong clock, of a writer, of the vacuum's machine or of the store, falsifies one of the two. Where they
+//! disagree, the version counts as young, and the next ones are examined.
 
 use std::fmt;
 
@@ -70,8 +70,8 @@ impl<E: Env> ManifestChain<E> {
 }
 
 impl<E: Env> Ages<'_, E> {
-    /// The first version from `from` to `latest` for which both proofs agree, if they say that it is old. Skips versions
-    /// that are missing or damaged, so that older ones can still be removed, and those in dispute.
+    /// The first version from `from` to `latest` for which both proofs agree, if they say that it is old. Skips
+    /// versions that are missing or damaged, so that older ones can still be removed, and those in dispute.
     pub(super) async fn old_from(&mut self, from: u64, latest: u64) -> Result<Option<Version>, VacuumError> {
         for version in (from..=latest).take(SKIPPED).map(Version) {
             let found = match self.chain.version_at(version).await {

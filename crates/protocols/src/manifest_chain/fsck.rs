@@ -8,8 +8,8 @@
 //! 4. The hint must name an existing version that is not too old.
 //!
 //! In memory: a page of each height, the cache, the names of the objects that kept versions refer to, references to
-//! damaged pages and those above them, and up to [`MOST`] findings of damage and as many others. Every page is read once,
-//! not once per version.
+//! damaged pages and those above them, and up to [`MOST`] findings of damage and as many others. Every page is read
+//! once, not once per version.
 //!
 //! May run concurrently with writers and vacuums: what a vacuum removes meanwhile is not reported.
 
@@ -228,8 +228,9 @@ impl<E: Env> Look<'_, E> {
         Ok(())
     }
 
-    /// The versions from the first on and before `last` that a listing did not show. A folder of many files is not listed at one
-    /// moment: a version may be missing in it, and a later one be there. So each is read, up to a number of them.
+    /// The versions from the first on and before `last` that a listing did not show. A folder of many files is not
+    /// listed at one moment: a version may be missing in it, and a later one be there. So each is read, up to a number
+    /// of them.
     async fn unlisted(&mut self, first: Version, last: Version, newer: &mut Option<Manifest>) -> Result<(), LoadError> {
         // The newest one of those that are missing, up to here.
         let mut missing = None::<Version>;

@@ -1,8 +1,8 @@
 //! Checks the numbers in an Arrow stream before Arrow reads it: some wrong numbers make Arrow panic, or allocate any
 //! amount of memory.
 //!
-//! Arrow itself rejects what is not checked here: offsets that fall or are too large, text that is not UTF-8, buffers of
-//! values that are too short for their rows.
+//! Arrow itself rejects what is not checked here: offsets that fall or are too large, text that is not UTF-8, buffers
+//! of values that are too short for their rows.
 
 use arrow_ipc::{CompressionType, MessageHeader, RecordBatch, root_as_message};
 use arrow_schema::{DataType, Schema};

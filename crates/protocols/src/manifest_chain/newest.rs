@@ -14,8 +14,8 @@ const OPENINGS: u32 = 8;
 /// Up to this distance from a missing version, all versions before it are asked for at once.
 const NEAR: u64 = 8;
 
-/// How many reads go on to the end of the chain, because a commit on an older version is lost. From then on, any version
-/// suffices that is proven to have been the newest during the call.
+/// How many reads go on to the end of the chain, because a commit on an older version is lost. From then on, any
+/// version suffices that is proven to have been the newest during the call.
 const READS: usize = 40;
 
 /// What is known after a round of reads at once.
@@ -42,7 +42,8 @@ impl Search {
         Self { head, bound: None, unbounded: 0 }
     }
 
-    /// The versions of a round, in order: the next one first. Mostly there is none; where there is one, there may be many.
+    /// The versions of a round, in order: the next one first. Mostly there is none; where there is one, there may be
+    /// many.
     fn asks(&self) -> Vec<Version> {
         let mut steps: Vec<u64> = match self.bound.map(|bound| bound.0 - self.head.0) {
             // Others may have been written meanwhile.
@@ -55,7 +56,8 @@ impl Search {
         steps.into_iter().map(|step| Version(self.head.0.saturating_add(step))).collect()
     }
 
-    /// A round found this to be the newest, and this one after it to be missing. Returns whether nothing can be between them.
+    /// A round found this to be the newest, and this one after it to be missing. Returns whether nothing can be between
+    /// them.
     fn learn(&mut self, head: Version, missing: Option<Version>) -> bool {
         self.head = head;
         self.bound = missing.or(self.bound).filter(|bound| *bound > head);
@@ -80,7 +82,8 @@ impl<E: Env> ManifestChain<E> {
             let asked = search.asks();
             reads += asked.len();
             let round = self.read_round(&asked, head.seen).await?;
-            // Read so late that the missing version may have been written and vacuumed: find the current end of the chain.
+            // Read so late that the missing version may have been written and vacuumed: find the current end of the
+            // chain.
             if round.missing.is_some() && !head.is_recent(self.env.now()) {
                 head = self.open().await?;
                 (search, missing) = (Search::from(head.version()), None);

@@ -4,9 +4,10 @@
 //! the oldest kept one, exactly what that version refers to is needed; what was written for later versions is not
 //! examined. One walk over the inner pages of one version is enough.
 //!
-//! 0. Read the newest version whole: if it is damaged, what is left of older ones may be needed, and nothing is removed.
-//! 1. Find the oldest version to keep: by number, and by the time since its successor was written, which two independent
-//!    pairs of clocks must prove (`ages.rs`).
+//! 0. Read the newest version whole: if it is damaged, what is left of older ones may be needed, and nothing is
+//!    removed.
+//! 1. Find the oldest version to keep: by number, and by the time since its successor was written, which two
+//!    independent pairs of clocks must prove (`ages.rs`).
 //! 2. Commit a version with the same entries that names it. From then on no reader begins to read older versions.
 //! 3. Walk the oldest kept version, and collect the objects that it refers to.
 //! 4. List versions older than it, and packs for versions up to it, page by page; delete those that were not collected.
@@ -152,9 +153,9 @@ impl<E: Env> ManifestChain<E> {
         Ok(swept)
     }
 
-    /// Step 1. Ends at a version that is proven to be old (`ages.rs`), or where it began. Versions are written one after
-    /// another, so whatever is before an old version is older still, whatever its own times say; a search that meets
-    /// wrong times keeps more than it must.
+    /// Step 1. Ends at a version that is proven to be old (`ages.rs`), or where it began. Versions are written one
+    /// after another, so whatever is before an old version is older still, whatever its own times say; a search that
+    /// meets wrong times keeps more than it must.
     async fn oldest_to_keep(&self, head: &Snapshot, grace: Grace) -> Result<Version, VacuumError> {
         let began = head.oldest_kept().0;
         let (mut keep, mut latest) = (began, head.version().0.saturating_sub(grace.versions));

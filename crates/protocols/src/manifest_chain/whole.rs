@@ -132,7 +132,8 @@ impl<'a, E: Env> Rewrite<'a, E> {
             let page = self.chain.shared_state.cache.get(*at).ok().flatten();
             let block = Block { least: least.clone(), bytes: whole.slice(from..to), page };
             self.block((*at, block), touched.then_some(gone), edits).await?;
-            // A block is at most some milliseconds of processor time; other tasks of the thread wait no longer than that.
+            // A block is at most some milliseconds of processor time; other tasks of the thread wait no longer than
+            // that.
             self.chain.env.step_aside().await;
         }
         self.end().await

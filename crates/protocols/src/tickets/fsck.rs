@@ -1,5 +1,5 @@
-//! Checks every record; every register: its slots, the records of its intents, its name on the roster, its namespace; and every slot of
-//! the rosters. Nothing can be wrong that a repair could prove.
+//! Checks every record; every register: its slots, the records of its intents, its name on the roster, its namespace;
+//! and every slot of the rosters. Nothing can be wrong that a repair could prove.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,8 @@ const UNDECIDED: &str = "nothing, unless objects of this store were lost: the re
 const TRY_AGAIN: &str =
     "try again; if it still fails, restore it from a backup or from older versions that the store kept";
 
-/// The most objects that may be unreadable: with more, the store does not answer, and each costs the time of several tries.
+/// The most objects that may be unreadable: with more, the store does not answer, and each costs the time of several
+/// tries.
 const MOST_UNREAD: u32 = 100;
 
 /// What was found so far.

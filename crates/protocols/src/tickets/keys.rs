@@ -6,8 +6,8 @@ use glidepath_model::Name;
 use super::object::TxnId;
 use crate::mutant::{self, Mutant};
 
-/// The maximum length of an encoded name in a key; longer ones are hashed. Two of them and the rest fit into the keys of
-/// every store, and one into the name of a file.
+/// The maximum length of an encoded name in a key; longer ones are hashed. Two of them and the rest fit into the keys
+/// of every store, and one into the name of a file.
 const LONGEST: usize = 180;
 
 /// The keys of a catalog.

@@ -1,8 +1,8 @@
 //! Listings: all names of a roster, looked at twice.
 //!
-//! What a listing makes of each name must be the same at both looks and in every slot between them. Then all of it was so together,
-//! at the moment between the two. A commit that changes nothing of it is not in the way: where commits move tables all the time,
-//! their names can be listed, and what is in the entries perhaps cannot.
+//! What a listing makes of each name must be the same at both looks and in every slot between them. Then all of it was
+//! so together, at the moment between the two. A commit that changes nothing of it is not in the way: where commits
+//! move tables all the time, their names can be listed, and what is in the entries perhaps cannot.
 //!
 //! If it was not so together, only names that changed, and new ones, are looked at again.
 
@@ -96,7 +96,8 @@ impl<E: Env> Tickets<E> {
         Err(restless())
     }
 
-    /// What is found in all namespaces, and their rosters with their ends. Names that were `seen` before are not looked at again.
+    /// What is found in all namespaces, and their rosters with their ends. Names that were `seen` before are not looked
+    /// at again.
     async fn walk(
         &self,
         what: &impl Fn(&Name, &Entry) -> Option<(bool, bool)>,
@@ -118,8 +119,8 @@ impl<E: Env> Tickets<E> {
         Ok((all, rosters))
     }
 
-    /// Whether all of it was so together: no roster has grown since it was read, and the same is made of each name, up to the `last`
-    /// one. Names of which that does not hold are forgotten.
+    /// Whether all of it was so together: no roster has grown since it was read, and the same is made of each name, up
+    /// to the `last` one. Names of which that does not hold are forgotten.
     async fn held<T: PartialEq>(
         &self,
         rosters: &[(Option<Name>, u64)],

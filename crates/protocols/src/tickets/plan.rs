@@ -152,8 +152,8 @@ impl<E: Env> Tickets<E> {
         Ok(())
     }
 
-    /// Names that stand for something in a namespace: `most` of them, or all if there are fewer. That there are so many is decided by
-    /// these alone: it stays true whatever else comes and goes.
+    /// Names that stand for something in a namespace: `most` of them, or all if there are fewer. That there are so many
+    /// is decided by these alone: it stays true whatever else comes and goes.
     async fn look_inside(&self, draft: &mut Draft, namespace: &Name, most: usize) -> Result<Vec<Name>, LoadError> {
         let (end, names) = self.roster(Some(namespace)).await?;
         let (mut names, mut looked, mut there) = (names.iter(), BTreeMap::new(), Vec::new());
@@ -222,8 +222,8 @@ impl<E: Env> Tickets<E> {
         Ok(plan)
     }
 
-    /// Whether everything that was read was current together; of what is in namespaces, only what was decided by: whether there is
-    /// something, of what kind.
+    /// Whether everything that was read was current together; of what is in namespaces, only what was decided by:
+    /// whether there is something, of what kind.
     async fn still_holds(&self, draft: &Draft) -> Result<bool, LoadError> {
         if draft.seen.len() + draft.inside.len() + draft.rosters.len() <= 1 || mutant::is(Mutant::OneLook) {
             return Ok(true);

@@ -1,8 +1,9 @@
 //! What records and slots prove of each other: a check finds by it what was lost or changed places.
 //!
-//! A transaction that committed has put an intent into the register of each of its names, which its record lists: that slot is
-//! there, or a vacuum has emptied it. A slot on top of an intent was put by one who had read the record of that intent; if it
-//! has an intent too, its commit tells what the record said. A name that something settled was in a namespace, which has a register.
+//! A transaction that committed has put an intent into the register of each of its names, which its record lists: that
+//! slot is there, or a vacuum has emptied it. A slot on top of an intent was put by one who had read the record of that
+//! intent; if it has an intent too, its commit tells what the record said. A name that something settled was in a
+//! namespace, which has a register.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,8 +150,8 @@ impl<E: Env> Tickets<E> {
         Ok(())
     }
 
-    /// Whether there is a register of each namespace in which something was before the last commit to it. (What came and went
-    /// in one commit proves nothing: so may its namespace have.)
+    /// Whether there is a register of each namespace in which something was before the last commit to it. (What came
+    /// and went in one commit proves nothing: so may its namespace have.)
     pub(super) async fn check_namespaces(
         &self,
         names: &BTreeMap<Name, Seen>,

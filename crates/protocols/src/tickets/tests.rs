@@ -256,8 +256,8 @@ fn a_namespace_is_dropped_with_everything_in_it() {
     assert!(matches!(ask(&process(&world), vec![drop_one]).1, Some(Outcome::Committed(_))));
 }
 
-/// A creation and a drop of its namespace: the drop comes as a whole before one of the creation's puts. The child may be dropped in
-/// the same commit, which then leaves nothing of it.
+/// A creation and a drop of its namespace: the drop comes as a whole before one of the creation's puts. The child may
+/// be dropped in the same commit, which then leaves nothing of it.
 #[test]
 fn a_child_is_not_created_in_a_dropped_namespace() {
     let child_and = |actions: [Option<Action>; 2]| {

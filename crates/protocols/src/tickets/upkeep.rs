@@ -51,8 +51,8 @@ impl<E: Env> Tickets<E> {
             if slots.iter().skip(1).all(|(_, size)| *size <= EMPTIED_BYTES as u64) {
                 continue;
             }
-            // On a disk a listing may show a name that a power cut undoes; what was read is durable. Behind a slot that is
-            // damaged the older ones may be all that is left.
+            // On a disk a listing may show a name that a power cut undoes; what was read is durable. Behind a slot that
+            // is damaged the older ones may be all that is left.
             let key = numbered(&register, newest);
             let object = self.object(&key).await?;
             if !object.is_some_and(|object| self.is_slot_of(&key, newest, &object)) {

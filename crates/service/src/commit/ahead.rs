@@ -1,7 +1,7 @@
 //! Files of appends that are read before it is their turn: while others commit to the table, or for several at once.
 //!
-//! The next leader waits for those that still read ([`Readers`]): no longer than it took to read its own files, and no longer
-//! than [`LONGEST`].
+//! The next leader waits for those that still read ([`Readers`]): no longer than it took to read its own files, and no
+//! longer than [`LONGEST_READ`].
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -11,25 +11,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join;
 use glidepath_env::Env;
 use glidepath_model::Span;
-use glidepath_protocols::group::{Grouped, Readers};
+use glidepath_protocols::group::Grouped;
+use glidepath_protocols::table_turn::{LONGEST_READ, Readers, TOGETHER};
 use glidepath_table::Files;
 use glidepath_table::rebase::{ReadAhead, read_ahead, read_parents};
 use iceberg::spec::TableMetadata;
 
-use super::{TOGETHER, TableCommit};
+use super::TableCommit;
 use crate::Inner;
-use crate::cells::Cell;
+use crate::table_queues::TableQueue;
 
 /// Bytes that are kept for commits that wait, at all tables.
 const MOST_KEPT: usize = 64 << 20;
 
-/// The longest wait for others that read: a store that does not answer must not hold up the table.
-const LONGEST: Span = Span::from_secs(1);
-
 /// Manifests in the lists that are read at once.
 const MOST_AT_ONCE: usize = 200_000;
 
-/// A commit in the queue of its table; or a commit over several tables, which is nowhere to be taken and only waits to lead.
+/// A commit in the queue of its table; or a commit over several tables, which is nowhere to be taken and only waits to
+/// lead.
 pub(crate) struct Request {
     pub(crate) commit: TableCommit,
     leads: bool,
@@ -93,8 +92,8 @@ impl Drop for Kept {
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Reads the files of an append that must wait for others anyway, if not too many read already.
-    pub(crate) async fn read_meanwhile(&self, (cell, readers): (&Cell, &Readers), request: &mut Request) {
-        let Some(on) = cell.known().filter(|on| self.may_read(&on.metadata)) else { return };
+    pub(crate) async fn read_meanwhile(&self, (table_queue, readers): (&TableQueue, &Readers), request: &mut Request) {
+        let Some(on) = table_queue.known().filter(|on| self.may_read(&on.metadata)) else { return };
         let Some(_reader) = readers.enter() else { return };
         let begun = self.env.now();
         let read = read_ahead(&request.updates, &on.metadata, self.settings.rebase, &self.files, &self.lists).await;
@@ -102,20 +101,21 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         request.reading = self.env.now().since(begun);
     }
 
-    /// Whether files in the folder for metadata that the table names may be read for a client: it may be another table's.
+    /// Whether files in the folder for metadata that the table names may be read for a client: it may be another
+    /// table's.
     fn may_read(&self, on: &TableMetadata) -> bool {
         self.settings.metadata_folder(on.location(), on.properties()).is_ok()
     }
 
     /// Waits for others that read their files, before `own` leads.
-    pub(super) async fn gather(&self, cell: &Cell, own: &Request) {
+    pub(super) async fn gather(&self, table_queue: &TableQueue, own: &Request) {
         if own.reading > Span::ZERO {
-            cell.readers.gather(self.env.sleep_until(self.env.now() + own.reading.min(LONGEST))).await;
+            table_queue.readers.gather(self.env.sleep_until(self.env.now() + own.reading.min(LONGEST_READ))).await;
         }
     }
 
-    /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as do
-    /// not take too much memory. A single commit may need none.
+    /// Reads the files of the next of several appends at once, since each is decided after the one before; as many as
+    /// do not take too much memory. A single commit may need none.
     pub(super) async fn ahead(&self, on: &TableMetadata, requests: &[Arc<Request>]) -> VecDeque<Option<ReadAhead>> {
         if requests.len() < 2 || !self.may_read(on) {
             return VecDeque::new();

@@ -27,7 +27,8 @@ pub(crate) struct Decided {
     pub(crate) verdicts: Vec<Result<Fitting, NotDone>>,
 }
 
-/// Why a commit was not done, by those who commit. The task that asked finds out whether an earlier delivery was, when nobody waits for it.
+/// Why a commit was not done, by those who commit. The task that asked finds out whether an earlier delivery was, when
+/// nobody waits for it.
 #[derive(Clone, Debug)]
 pub(crate) enum NotDone {
     /// It does not fit. An earlier delivery with its key may be why.
@@ -139,7 +140,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             }
             Recognized::AlreadyThere => return before(now, commit),
             Recognized::Candidate(candidate) => {
-                // Before a file is read for the client: the folder that the table names may be one that the client may not read.
+                // Before a file is read for the client: the folder that the table names may be one that the client may
+                // not read.
                 self.settings.metadata_folder(now.location(), now.properties())?;
                 candidate
             }
@@ -195,7 +197,8 @@ pub(crate) fn committable(on: &Loaded<TableMetadata>) -> Result<(), ServiceError
     Err(ServiceError::new(Kind::Broken, words))
 }
 
-/// The snapshots of the commit are in the table. A request of its own with the same snapshots would not be done by that.
+/// The snapshots of the commit are in the table. A request of its own with the same snapshots would not be done by
+/// that.
 fn before(now: &TableMetadata, commit: &TableCommit) -> Result<One, ServiceError> {
     if lasting(commit).all(|update| shows(update, now) != Some(false)) {
         return Ok(One { next: None, fitting: Fitting::Before });
@@ -205,7 +208,8 @@ fn before(now: &TableMetadata, commit: &TableCommit) -> Result<One, ServiceError
     Err(ServiceError::new(Kind::Unknown, words))
 }
 
-/// The updates of a commit without the removals of what it sets again: a replacement of a table removes its branch first.
+/// The updates of a commit without the removals of what it sets again: a replacement of a table removes its branch
+/// first.
 pub(crate) fn lasting(commit: &TableCommit) -> impl Iterator<Item = &TableUpdate> {
     commit.updates.iter().enumerate().filter_map(|(at, update)| {
         let is_set_again = |removed: &str| {

@@ -1,8 +1,9 @@
 //! Before a client is told that its commit was not done: could another delivery of it have been?
 //!
-//! A client deletes the files of a commit that it is told was not done: after 409, 404, 400, 401 and 403 (Iceberg's client
-//! for Java). A snapshot in the table, or in the history of its branch, is recognized by its id. But the table may have
-//! another name by now, and its old name none, or another table. Then the files of the commit are still the table's.
+//! A client deletes the files of a commit that it is told was not done: after 409, 404, 400, 401 and 403 (Iceberg's
+//! client for Java). A snapshot in the table, or in the history of its branch, is recognized by its id. But the table
+//! may have another name by now, and its old name none, or another table. Then the files of the commit are still the
+//! table's.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +15,13 @@ use iceberg::TableUpdate;
 
 use super::TableCommit;
 use crate::Inner;
-use crate::cells::Answer;
 use crate::error::{Kind, ServiceError};
 use crate::locations::is_within;
+use crate::table_queues::Answer;
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// This error, unless the table of the commit has another name now: then an earlier delivery may have been done. Reads
-    /// every entry of the catalog.
+    /// This error, unless the table of the commit has another name now: then an earlier delivery may have been done.
+    /// Reads every entry of the catalog.
     pub(crate) async fn unless_elsewhere(
         &self,
         name: &Name,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use glidepath_env::Env;
 use glidepath_model::{Action, Name, Refusal};
-use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_protocols::table_turn::line::Turns;
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 
@@ -23,9 +23,9 @@ use crate::{Inner, purge};
 const CLEANED: &str = "the key was cleaned meanwhile; send it again";
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Answers the one whose request was done by an earlier delivery, or whose key was another request's; and all others of which that
-    /// is so: clients repeat their requests together when a server has died, and with an attempt for each there would be none left
-    /// for those that wait with them.
+    /// Answers the one whose request was done by an earlier delivery, or whose key was another request's; and all
+    /// others of which that is so: clients repeat their requests together when a server has died, and with an attempt
+    /// for each there would be none left for those that wait with them.
     pub(super) async fn answer_replayed(&self, at: usize, members: &mut Vec<Member>) {
         let answer = |member: Member| {
             member.answer(Err(NotDone::Refused(ServiceError::new(Kind::Unavailable, CLEANED))));

@@ -1,12 +1,12 @@
 //! Priority for an overwrite that lost: the commits of others to its branch wait a moment for its next try.
 //!
-//! The rules are those of [`glidepath_protocols::group::Priority`]. A hold ends when a snapshot with the same id has landed:
-//! Iceberg's client for Java keeps the id of a snapshot when it tries again. Other clients never come back with it, so
-//! their holds are in vain. Another server's commits are not held back.
+//! The rules are those of [`glidepath_protocols::table_turn::Priority`]. A hold ends when a snapshot with the same id
+//! has landed: Iceberg's client for Java keeps the id of a snapshot when it tries again. Other clients never come back
+//! with it, so their holds are in vain. Another server's commits are not held back.
 
 use glidepath_env::Env;
 use glidepath_model::{Instant, Span};
-use glidepath_protocols::group::{self, Hold};
+use glidepath_protocols::table_turn::{self, Hold};
 use iceberg::spec::Operation;
 use iceberg::{TableRequirement, TableUpdate};
 
@@ -19,7 +19,7 @@ const FOR_EVER: Span = Span::from_secs(100 * 365 * 24 * 3600);
 /// Who has priority at one table.
 #[derive(Default)]
 pub(crate) struct Priority {
-    holds: group::Priority<Try>,
+    holds: table_turn::Priority<Try>,
 }
 
 /// A snapshot, and the branch that is held for it.
@@ -40,9 +40,9 @@ impl Priority {
         self.holds.over(hold, late).await;
     }
 
-    /// These parts of a commit, each to the table of its priority, lost. Returns whether holds begin. If one of them is an
-    /// overwrite, they do for each part that adds a snapshot, because the next try has to come first at all their tables; or for
-    /// none. In the order of the names of the tables.
+    /// These parts of a commit, each to the table of its priority, lost. Returns whether holds begin. If one of them is
+    /// an overwrite, they do for each part that adds a snapshot, because the next try has to come first at all their
+    /// tables; or for none. In the order of the names of the tables.
     pub(crate) fn lost<'a>(parts: &[(&'a Self, &'a TableCommit)], now: Instant, longest: Span) -> bool {
         let longest = if mutant::is(Mutant::HeldForEver) { FOR_EVER } else { longest };
         if !parts.iter().any(|(_, commit)| overwrites(commit)) {
@@ -52,7 +52,7 @@ impl Priority {
             let (snapshot, branch) = overwrite(commit).or_else(|| added(commit))?;
             Some((&priority.holds, Try { snapshot, branch: branch.to_owned() }))
         });
-        group::Priority::lost_at(tries, now, longest)
+        table_turn::Priority::lost_at(tries, now, longest)
     }
 
     /// A commit took effect. Returns whether a hold was for it.
@@ -92,8 +92,8 @@ pub(crate) fn overwrites(commit: &TableCommit) -> bool {
     overwrite(commit).is_some()
 }
 
-/// The snapshot and the branch of a commit that has read the branch: it adds a snapshot that is no append, and requires that
-/// the branch has not moved.
+/// The snapshot and the branch of a commit that has read the branch: it adds a snapshot that is no append, and requires
+/// that the branch has not moved.
 fn overwrite(commit: &TableCommit) -> Option<(i64, &str)> {
     let snapshot = commit.updates.iter().find_map(|update| match update {
         TableUpdate::AddSnapshot { snapshot } if snapshot.summary().operation != Operation::Append => {

@@ -5,9 +5,9 @@
 //! * if the pointer is at the new file, or the log of the current metadata has it, the commit took effect;
 //! * if the log has the old file, and something else follows it, the pointer has left the old file for ever: the commit
 //!   did not take effect and never will;
-//! * if the pointer is still at the old file, it may yet take effect. The same commit is sent again: it moves the pointer
-//!   to the same file, so it does not matter which of the two lands. (Without what it says about turns: another server may
-//!   have asked for the next one);
+//! * if the pointer is still at the old file, it may yet take effect. The same commit is sent again: it moves the
+//!   pointer to the same file, so it does not matter which of the two lands. (Without what it says about turns: another
+//!   server may have asked for the next one);
 //! * otherwise (the table was dropped, or the log was cut) it is not known.
 
 use glidepath_env::{Cause, Env};

@@ -1,5 +1,5 @@
 //! Turns at tables that several servers commit to: who was overtaken waits in line. The rules are those of
-//! [`glidepath_protocols::group::line`].
+//! [`glidepath_protocols::table_turn::line`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,15 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use glidepath_env::Env;
 use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
-use glidepath_protocols::group::line::{Turns, Waited};
+use glidepath_protocols::table_turn::line::{Turns, Waited};
 use glidepath_table::{Files, files};
 use iceberg::spec::TableMetadata;
 
-use super::Request;
 use super::priority::overwrites;
 use super::version::Lost;
+use super::{AtTable, Request};
 use crate::bodies::Loaded;
-use crate::cells::Cell;
 use crate::error::ServiceError;
 use crate::mutant::{self, Mutant};
 use crate::{Counts, Inner};
@@ -35,11 +34,12 @@ impl Begun {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Where other servers commit too, what this one knows is hardly the newest: so it loads the table when it is its turn.
-    pub(super) async fn begin(&self, name: &Name, cell: &Cell, own: &Request) -> Begun {
-        let mut begun = Begun::at(name);
-        if !cell.is_shared(self.env.now()) {
-            return Begun { base: cell.known(), ..begun };
+    /// Where other servers commit too, what this one knows is hardly the newest: so it loads the table when it is its
+    /// turn.
+    pub(super) async fn begin(&self, at: AtTable<'_>, own: &Request) -> Begun {
+        let mut begun = Begun::at(at.name);
+        if !at.queue.is_shared(self.env.now()) {
+            return Begun { base: at.queue.known(), ..begun };
         }
         begun.turn.set_free(overwrites(own));
         // Who commits is told what is wrong.

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use glidepath_env::Env;
 use glidepath_model::Name;
 use glidepath_protocols::group::Grouped;
+use glidepath_protocols::table_turn::TOGETHER;
 use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 use uuid::Uuid;
 
-use super::TOGETHER;
 use super::decide::Draft;
 use crate::Inner;
 use crate::bodies::{Body, Loaded};
 use crate::error::ServiceError;
 use crate::locations::{is_metadata_file, is_same, is_within, unslashed};
 
-/// Attempts that certainly did not and will not take effect. Their files are deleted when the pointer has left the files on which they
-/// were prepared: then no registration gives one to the table ([`leaving`](crate::leaving)).
+/// Attempts that certainly did not and will not take effect. Their files are deleted when the pointer has left the
+/// files on which they were prepared: then no registration gives one to the table ([`leaving`](crate::leaving)).
 #[derive(Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Lost(BTreeMap<Name, Vec<LostOne>>);
@@ -43,8 +43,8 @@ impl Lost {
 }
 
 impl LostOne {
-    /// Whether its files may be deleted beside this version of the table, which names these. Not if it names one: somebody has registered
-    /// it then.
+    /// Whether its files may be deleted beside this version of the table, which names these. Not if it names one:
+    /// somebody has registered it then.
     fn is_over(&self, now: &Loaded<TableMetadata>, named: &BTreeSet<String>) -> bool {
         now.metadata.uuid() == self.uuid
             && !is_same(&now.location, &self.base)
@@ -84,8 +84,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Next { body, lists: lists.into_iter().map(|(location, _)| location).collect(), expired })
     }
 
-    /// Removes the files of attempts where the table still has its name, and has gone on. If it was dropped, its newest metadata file,
-    /// which may be an attempt's, may be registered; and what cannot be deleted stays: nothing refers to it.
+    /// Removes the files of attempts where the table still has its name, and has gone on. If it was dropped, its newest
+    /// metadata file, which may be an attempt's, may be registered; and what cannot be deleted stays: nothing refers to
+    /// it.
     pub(crate) async fn discard(&self, lost: Lost) {
         let mut files = Vec::new();
         for (name, attempts) in lost.0 {
@@ -103,8 +104,8 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         glidepath_env::together(crate::AT_ONCE, deletions).await;
     }
 
-    /// Removes metadata files that have left the table's log, if the table asks for it. Those with names as servers give: others may be
-    /// registered at any time.
+    /// Removes metadata files that have left the table's log, if the table asks for it. Those with names as servers
+    /// give: others may be registered at any time.
     pub(crate) async fn clean_log(&self, next: &Next) {
         let metadata = &next.body.metadata;
         if !deletes_log(metadata) {

@@ -77,8 +77,8 @@ pub(super) fn is_of_lance(file: &str, location: &str) -> bool {
     rest.is_some_and(|rest| PARTS.contains(&rest.split('/').next().unwrap_or_default()))
 }
 
-/// Whether a file is one of Iceberg's: of data, of manifests, of statistics or of metadata. A table of Iceberg may keep its data in
-/// any folder (`write.data.path`).
+/// Whether a file is one of Iceberg's: of data, of manifests, of statistics or of metadata. A table of Iceberg may keep
+/// its data in any folder (`write.data.path`).
 pub(super) fn is_of_iceberg(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or_default();
     let ends = [".parquet", ".orc", ".avro", ".puffin", ".stats"].iter().any(|suffix| name.ends_with(suffix));

@@ -22,8 +22,8 @@ use crate::{Namespace, Registration, Settings, Warehouse};
 /// The time of day when a world begins.
 const BEGIN_MS: u64 = 1_800_000_000_000;
 
-/// A clock that stands still while somebody works, goes on to the next moment that somebody waits for when all wait, and can be moved
-/// on: tests run with paused timers. Draws are the same in each run.
+/// A clock that stands still while somebody works, goes on to the next moment that somebody waits for when all wait,
+/// and can be moved on: tests run with paused timers. Draws are the same in each run.
 #[derive(Clone)]
 pub(crate) struct Clock {
     begin: tokio::time::Instant,

@@ -1,4 +1,5 @@
-//! Requests that nobody would send on purpose: what is answered 200 can be read, and costs no server more than a moment.
+//! Requests that nobody would send on purpose: what is answered 200 can be read, and costs no server more than a
+//! moment.
 
 use iceberg::spec::{ListType, SqlViewRepresentation, UnboundPartitionSpec, ViewRepresentation, ViewVersion};
 

@@ -310,14 +310,17 @@ async fn a_move_that_another_follows_is_refused_too() {
         let world = World::of(protocol).await;
         let server = with(&world, &["t", "s"]).await;
         let other = loaded(&server, "s").await.metadata.location().to_owned();
-        let (t, cell) = (table("t"), server.inner.cells.of(&table("t").catalog_name().unwrap()));
-        let mut ticket = cell.queue.join(Arc::new(crate::commit::Request::to_lead()), cell.queue.arrive()).unwrap();
+        let (t, table_queue) = (table("t"), server.inner.table_queues.of(&table("t").catalog_name().unwrap()));
+        let mut ticket = table_queue
+            .commits
+            .join(Arc::new(crate::commit::Request::to_lead()), table_queue.commits.arrive())
+            .unwrap();
         let glidepath_queue::Turn::Lead(seat) = ticket.turn().await else { unreachable!("nobody else waits") };
         let (moved, on, ()) = futures_util::join!(
             server.commit_table(&t, to(&other)),
             server.commit_table(&t, to("s3://b/lake/on")),
             async {
-                while cell.queue.waiting() < 3 {
+                while table_queue.commits.waiting() < 3 {
                     tokio::task::yield_now().await;
                 }
                 drop(ticket);

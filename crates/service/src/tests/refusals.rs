@@ -139,15 +139,16 @@ pub(super) async fn committed_together(
     server: &Tested,
     name: &str,
     commits: Vec<TableCommit>,
-) -> Vec<crate::cells::Answer> {
+) -> Vec<crate::table_queues::Answer> {
     let t = table(name);
-    let cell = server.inner.cells.of(&t.catalog_name().unwrap());
-    let mut ticket = cell.queue.join(Arc::new(crate::commit::Request::to_lead()), cell.queue.arrive()).unwrap();
+    let table_queue = server.inner.table_queues.of(&t.catalog_name().unwrap());
+    let mut ticket =
+        table_queue.commits.join(Arc::new(crate::commit::Request::to_lead()), table_queue.commits.arrive()).unwrap();
     let glidepath_queue::Turn::Lead(seat) = ticket.turn().await else { unreachable!("nobody else waits") };
     let all = commits.len();
     let answers = glidepath_env::together(all, commits.into_iter().map(|commit| server.commit_table(&t, commit)));
     let (answers, ()) = futures_util::join!(answers, async {
-        while cell.queue.waiting() < all {
+        while table_queue.commits.waiting() < all {
             tokio::task::yield_now().await;
         }
         drop(ticket);

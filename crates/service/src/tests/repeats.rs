@@ -102,7 +102,8 @@ async fn a_snapshot_that_is_there_does_not_speak_for_the_rest() {
     }
 }
 
-/// Clients repeat together what they sent to a server that died: an attempt for each would leave none for those that wait with them.
+/// Clients repeat together what they sent to a server that died: an attempt for each would leave none for those that
+/// wait with them.
 #[tokio::test(start_paused = true)]
 async fn repeats_together_do_not_keep_others_from_their_turn() {
     let world = World::new().await;

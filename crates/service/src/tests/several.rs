@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join;
-use glidepath_protocols::group::line;
 use glidepath_protocols::registry::AnyCatalog;
+use glidepath_protocols::table_turn::line;
 use glidepath_stores::memory::MemoryStore;
 use glidepath_table::{FileError, clients};
 
@@ -249,7 +249,8 @@ impl Files for Slow {
     }
 }
 
-/// Each of two servers prepares the commit before the other has done it. Who sent it may delete its files after a conflict.
+/// Each of two servers prepares the commit before the other has done it. Who sent it may delete its files after a
+/// conflict.
 #[tokio::test(start_paused = true)]
 async fn a_commit_that_creates_tables_is_done_also_where_another_delivery_was_faster() {
     for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
@@ -327,7 +328,8 @@ async fn a_commit_over_tables_respects_their_lines() {
     }
 }
 
-/// What is written for a creation stays, because somebody may have registered it; and it would stay in another table's folder.
+/// What is written for a creation stays, because somebody may have registered it; and it would stay in another table's
+/// folder.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_where_a_folder_is_refused() {
     let world = World::new().await;

@@ -22,8 +22,8 @@ pub(super) struct Claimed {
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
-    /// Claims the folders of tables that are created in ones which their client names, or that move. Also after an error, what is claimed
-    /// must be settled.
+    /// Claims the folders of tables that are created in ones which their client names, or that move. Also after an
+    /// error, what is claimed must be settled.
     pub(super) async fn claim_folders(
         &self,
         parts: &[Part],

@@ -1,7 +1,8 @@
 //! A commit over several tables leads at each of them, so that nothing else of this server commits to them meanwhile.
 //!
-//! It takes the role at all of them at once, and holds up none while it waits; after a few times in vain, it takes the role at one
-//! table after the other ([`Several`]). Who leads at one table alone waits for no other, so no two wait for each other.
+//! It takes the role at all of them at once, and holds up none while it waits; after a few times in vain, it takes the
+//! role at one table after the other ([`Several`]). Who leads at one table alone waits for no other, so no two wait for
+//! each other.
 
 use std::sync::Arc;
 
@@ -11,12 +12,12 @@ use glidepath_queue::{Seat, Several};
 use glidepath_table::Files;
 
 use crate::Inner;
-use crate::cells::{Cell, Told};
 use crate::commit::{Request, not_queued};
 use crate::error::ServiceError;
 use crate::mutant::{self, Mutant};
+use crate::table_queues::{TableQueue, Told};
 
-/// The role at one table. The commit holds its cell.
+/// The role at one table. The commit holds its queue.
 pub(crate) type Lead = Seat<Arc<Request>, Told>;
 
 /// Ends these roles; those that wait take them together.
@@ -27,8 +28,8 @@ pub(crate) fn hand_over(led: &mut Vec<Lead>) {
 /// Its place at each of these tables, which are in the order of their names.
 pub(crate) type Places = Several<Arc<Request>, Told>;
 
-pub(crate) fn places<'a>(cells: impl Iterator<Item = &'a Arc<Cell>>) -> Places {
-    Several::of(cells.map(|cell| Arc::clone(&cell.queue)))
+pub(crate) fn places<'a>(table_queues: impl Iterator<Item = &'a Arc<TableQueue>>) -> Places {
+    Several::of(table_queues.map(|table_queue| Arc::clone(&table_queue.commits)))
 }
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {

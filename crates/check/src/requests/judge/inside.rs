@@ -55,8 +55,9 @@ impl<R: Rules> Judge<'_, R> {
         self.explain(&parts, &step.difference, false)
     }
 
-    /// If requests without an answer explain a version, others that were answered may explain it as well, though nothing of
-    /// their marks is left. Those are taken, because a request without an answer may still be in any later version.
+    /// If requests without an answer explain a version, others that were answered may explain it as well, though
+    /// nothing of their marks is left. Those are taken, because a request without an answer may still be in any later
+    /// version.
     fn rather_heard(&mut self, taken: Vec<usize>, parts: &[Part], step: &Step<R>) -> Vec<usize> {
         if !taken.iter().any(|index| self.asked(*index).unheard()) {
             return taken;

@@ -60,8 +60,8 @@ impl Client {
         }
     }
 
-    /// The newest version and the attempt that made it; zeros if there is none. `None`: it cannot be read, or another table
-    /// has the name meanwhile.
+    /// The newest version and the attempt that made it; zeros if there is none. `None`: it cannot be read, or another
+    /// table has the name meanwhile.
     async fn newest(&self, table: &Identifier, location: &str) -> Option<(u64, Option<i64>)> {
         let newest = versions_of(self.ask_lance(table, Ask::Newest).await?.ok()?)?;
         let Some(newest) = newest.first() else { return Some((0, Some(0))) };

@@ -172,8 +172,8 @@ impl History {
         Ok(())
     }
 
-    /// Whether purges that have ended deleted the versions: all that were at their places when the table was dropped, unless the
-    /// store delivered an old write again.
+    /// Whether purges that have ended deleted the versions: all that were at their places when the table was dropped,
+    /// unless the store delivered an old write again.
     fn all_purged(&self, objects: &BTreeMap<Key, Payload>) -> Result<(), String> {
         let living: BTreeSet<String> = self.entries.values().filter_map(|entry| entry.location.clone()).collect();
         for (location, note) in &self.notes {

@@ -1,21 +1,22 @@
 //! A commit over several tables at a server that keeps them.
 //!
-//! It leads at all of its tables, so that nothing else of this server commits to them meanwhile. An append is put on top of what
-//! it met, at each table. After an overwrite that conflicted, others wait for its next try at all its tables, or at none. Overtaken by
-//! other servers, it waits in the lines of all its tables at once.
+//! It leads at all of its tables, so that nothing else of this server commits to them meanwhile. An append is put on
+//! top of what it met, at each table. After an overwrite that conflicted, others wait for its next try at all its
+//! tables, or at none. Overtaken by other servers, it waits in the lines of all its tables at once.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use glidepath_env::{Cause, Denial, Env, Purpose};
-use glidepath_model::{Changes, MetadataId, Name, Refusal, Span, TableId};
+use glidepath_model::{Changes, MetadataId, Name, Refusal, TableId};
 use glidepath_protocols::Outcome;
-use glidepath_protocols::group::line::Turns;
 use glidepath_protocols::group::{CommitError, Grouped};
+use glidepath_protocols::table_turn::line::Turns;
+use glidepath_protocols::table_turn::{ATTEMPTS, retry_over_several};
 use glidepath_queue::{Seat, Several};
 use glidepath_workload::Kind;
 
-use super::{ATTEMPTS, Answer, Cell, Request, Tables, fit, in_turn, note_for_priority};
+use super::{Answer, Request, TableQueue, Tables, fit, in_turn, note_for_priority};
 use crate::server::{Served, outcome};
 
 /// The places of a commit in the queues of its tables.
@@ -24,20 +25,23 @@ type Places<C> = Several<Rc<Request>, Answer<C>>;
 impl<C: Grouped> Tables<C> {
     pub(super) async fn commit_several(&self, client: &Served<C>, changes: &Changes) -> Answer<C> {
         let ids: Vec<TableId> = changes.edits().iter().map(|change| change.table).collect();
-        let (cells, process) = (ids.iter().map(|id| self.of(*id)).collect::<Vec<_>>(), client.env.process());
-        let before = |cell: &Rc<Cell<C>>| cell.priority.before(client.env.now(), |holder| *holder != process);
-        let holds: Vec<_> = cells.iter().filter_map(|cell| Some((cell, before(cell)?))).collect();
-        for (cell, hold) in holds {
+        let (table_queues, process) = (ids.iter().map(|id| self.of(*id)).collect::<Vec<_>>(), client.env.process());
+        let before = |table_queue: &Rc<TableQueue<C>>| {
+            table_queue.priority.before(client.env.now(), |holder| *holder != process)
+        };
+        let holds: Vec<_> =
+            table_queues.iter().filter_map(|table_queue| Some((table_queue, before(table_queue)?))).collect();
+        for (table_queue, hold) in holds {
             let late = client.env.sleep_until(hold.until());
-            cell.priority.over(hold, late).await;
+            table_queue.priority.over(hold, late).await;
         }
         let lines = ids.iter().map(|id| (Name::numbered(*id), client.kind == Kind::ValidatedOverwrite));
         let (mut led, mut turns) = (Vec::new(), Turns::at(lines));
-        let places = Several::of(cells.iter().map(|cell| Arc::clone(&cell.queue)));
+        let places = Several::of(table_queues.iter().map(|table_queue| Arc::clone(&table_queue.commits)));
         let answer = self.commit_led(client, changes, (&ids, &places), &mut led, &mut turns).await;
         turns.leave(&client.committer).await;
         led.into_iter().for_each(Seat::hand_over);
-        note_for_priority(&cells, client, &answer);
+        note_for_priority(&table_queues, client, &answer);
         answer
     }
 
@@ -113,10 +117,11 @@ impl<C: Grouped> Tables<C> {
                     return answer;
                 }
             }
-            // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on meanwhile.
+            // Without a place in line it may be overtaken for long: others that wait here for one of its tables go on
+            // meanwhile.
             if !turns.have_place() {
                 led.drain(..).for_each(Seat::hand_over);
-                let wait = Span::from_millis(5 << attempt.min(6));
+                let wait = retry_over_several(attempt);
                 client.env.sleep_until(client.env.now() + wait).await;
             }
         }

@@ -178,8 +178,8 @@ impl<E: Env> Look<'_, E> {
         }
     }
 
-    /// Whether a version certainly has nothing under a key. The walk takes a page that cannot be read for empty, so that
-    /// it has nothing there proves nothing.
+    /// Whether a version certainly has nothing under a key. The walk takes a page that cannot be read for empty, so
+    /// that it has nothing there proves nothing.
     async fn is_absent(&mut self, at: &Manifest, key: &Key) -> Result<bool, LoadError> {
         Ok(self.look_up(|pages| tree::get(pages, at.root, key)).await? == Some(None))
     }

@@ -113,8 +113,8 @@ fn a_search_ends_though_commits_are_as_fast_as_reads() {
     assert_eq!(at_once(chain.load()).unwrap().version(), newest);
 }
 
-/// So far away that 40 reads pass before the search comes near the version that was missing: what it has found by then is none
-/// that was the newest.
+/// So far away that 40 reads pass before the search comes near the version that was missing: what it has found by then
+/// is none that was the newest.
 #[test]
 fn a_long_search_ends_at_the_newest() {
     const AWAY: u64 = 2037;

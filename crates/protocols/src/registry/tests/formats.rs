@@ -1,8 +1,8 @@
 //! The bytes in which each protocol keeps a catalog: in the folder `formats/`, a file for each protocol, layout and
 //! revision of its format. A file is never changed; the newest one is what is written now.
 //!
-//! After a change of a format, or for a new protocol, `GLIDEPATH_WRITE_FORMATS=1 cargo test -p glidepath-protocols formats`
-//! writes the next revision. Look at the difference from the one before, which must still be read.
+//! After a change of a format, or for a new protocol, `GLIDEPATH_WRITE_FORMATS=1 cargo test -p glidepath-protocols
+//! formats` writes the next revision. Look at the difference from the one before, which must still be read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -154,7 +154,8 @@ fn history() -> Vec<Vec<Action>> {
 /// After this commit of the history comes a vacuum.
 const CLEANED: usize = 14;
 
-/// The numbers of entries after the commits of the history, the last one first; where a commit does not change it, once.
+/// The numbers of entries after the commits of the history, the last one first; where a commit does not change it,
+/// once.
 const COUNTS: [usize; 21] = [LEFT, 41, 38, 35, 32, 29, 26, 23, 20, 17, 14, 11, 8, 5, 6, 10, 6, 5, 4, 2, 1];
 
 /// The entries that the history leaves.

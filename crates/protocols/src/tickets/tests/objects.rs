@@ -104,7 +104,8 @@ fn fsck_goes_on_behind_a_damaged_namespace() {
     assert_eq!(found, damaged.iter().collect::<Vec<_>>(), "{:?}", report.findings);
 }
 
-/// A catalog with slots on top of intents. Returns the records of the transactions that made them: of a creation and a rename.
+/// A catalog with slots on top of intents. Returns the records of the transactions that made them: of a creation and a
+/// rename.
 fn renamed(world: &World) -> Vec<Key> {
     let catalog = begun(world);
     let first = vec![create("a", Entry::namespace()), create("a/b", Entry::view()), create("a/c", Entry::view())];

@@ -1,13 +1,13 @@
-//! Turns of a commit at one table or at several. It has the same place in the line at each of them, so two such commits wait in
-//! the same order everywhere, and not for each other.
+//! Turns of a commit at one table or at several. It has the same place in the line at each of them, so two such commits
+//! wait in the same order everywhere, and not for each other.
 
 use std::future::Future;
 
 use glidepath_env::{Env, Purpose, together};
 use glidepath_model::{Action, Instant, Name, Span};
 
-use super::super::{CommitError, Committer, Grouped};
 use super::{Line, Next, Turn};
+use crate::group::{CommitError, Committer, Grouped};
 
 /// Tables that are loaded, and lines that are joined or left, at once.
 const AT_ONCE: usize = 16;
@@ -45,8 +45,8 @@ impl Turns {
         self.0.iter().any(|(_, turn)| turn.has_place())
     }
 
-    /// The tables as they are when it is this one's turn at each; `None` for one that is not there. `load` gives a table and
-    /// the line there. `patient`: pass nobody over. `watch` is told of each wait.
+    /// The tables as they are when it is this one's turn at each; `None` for one that is not there. `load` gives a
+    /// table and the line there. `patient`: pass nobody over. `watch` is told of each wait.
     ///
     /// # Errors
     /// As `load`. Places in the lines are kept.
@@ -86,8 +86,8 @@ impl Turns {
         Waited { turns, passed_over: self.0.iter().map(|(_, turn)| turn.passed.len() as u64).sum(), time: Span::ZERO }
     }
 
-    /// These are the lines at this time, as for [`Turn::see`], in the order of the tables; `None` where there is no table. It
-    /// is this one's turn if it is at each.
+    /// These are the lines at this time, as for [`Turn::see`], in the order of the tables; `None` where there is no
+    /// table. It is this one's turn if it is at each.
     pub(super) fn see(
         &mut self,
         lines: impl IntoIterator<Item = Option<Line>>,
@@ -123,8 +123,8 @@ impl Turns {
 
     /// Joins the lines where it may and has no place yet. Whether it did is seen when the tables are loaded again.
     ///
-    /// Where one commit of the catalog does not meet those to other tables, each line is joined by a commit of its own: one
-    /// commit to all of them would be overtaken by others to any. Elsewhere one commit joins all, since each may be
+    /// Where one commit of the catalog does not meet those to other tables, each line is joined by a commit of its own:
+    /// one commit to all of them would be overtaken by others to any. Elsewhere one commit joins all, since each may be
     /// overtaken by any other.
     pub async fn join<E: Env, C: Grouped>(&mut self, env: &E, committer: &Committer<E, C>) {
         let (mut joining, joins) = self.places(env.unix_ms(), env.draw(Purpose::Names));

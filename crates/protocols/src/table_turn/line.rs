@@ -1,20 +1,22 @@
 //! A line of processes that commit to one table: who is next?
 //!
-//! The process that has just committed to a table knows its newest version; the others must read it first, and by then it
-//! may have moved again. So a process that was overtaken waits in line for its turn. The line is in the properties of the
-//! table's entry in the catalog:
+//! The process that has just committed to a table knows its newest version; the others must read it first, and by then
+//! it may have moved again. So a process that was overtaken waits in line for its turn. The line is in the properties
+//! of the table's entry in the catalog:
 //!
-//! 1. *Join*: set a property of one's own, [`PLACE`] and a random text, to a number greater than all others there, and the
-//!    property [`LINE`], which says that there is a line.
+//! 1. *Join*: set a property of one's own, [`PLACE`] and a random text, to a number greater than all others there, and
+//!    the property [`LINE`], which says that there is a line.
 //! 2. *Respect*: who is not in the line commits only on the assertion that there is none. If there is one, it joins.
 //! 3. *Take*: the first in the line commits on the assertion that its property is there, and removes it; with the last
 //!    one, [`LINE`] too.
-//! 4. *Pass over*: who sees the same one first for [`PATIENCE`] takes it for dead or slow, and removes its property with
-//!    the next commit. If that one still lives, it joins again. All that live do the same at about the same time, and the next of
-//!    them commits soon; so if the line does not move then either, all before one's own place are passed over. Nobody waits in
-//!    line for longer than ten seconds, so who has joined long before that is passed over at once.
+//! 4. *Pass over*: who sees the same one first for [`PATIENCE`] takes it for dead or slow, and removes its property
+//!    with the next commit. If that one still lives, it joins again. All that live do the same at about the same time,
+//!    and the next of them commits soon; so if the line does not move then either, all before one's own place are
+//!    passed over. Nobody waits in line for longer than ten seconds, so who has joined long before that is passed over
+//!    at once.
 //!
-//! What conflicts with each commit since it was prepared, such as an overwrite, does not wait: it would only conflict for sure.
+//! What conflicts with each commit since it was prepared, such as an overwrite, does not wait: it would only conflict
+//! for sure.
 //!
 //! Nothing depends on the line but who comes first.
 
@@ -66,7 +68,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// What removes a line from the properties of an entry that gets another name: whoever waits there waits elsewhere then.
+    /// What removes a line from the properties of an entry that gets another name: whoever waits there waits elsewhere
+    /// then.
     #[must_use]
     pub fn removal(properties: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
         let is_of_it = |key: &&String| *key == LINE || key.starts_with(PLACE);
@@ -180,8 +183,8 @@ impl Turn {
         first.filter(|first| Some(*first) != self.own.as_ref()).cloned()
     }
 
-    /// An attempt was lost. Returns whether to join the line: if it was not the first. Most retries succeed, and to join
-    /// takes a commit.
+    /// An attempt was lost. Returns whether to join the line: if it was not the first. Most retries succeed, and to
+    /// join takes a commit.
     fn lost(&mut self) -> bool {
         let first = !std::mem::replace(&mut self.lost, true);
         self.may_join() && !first

@@ -1,14 +1,15 @@
 //! Priority for one that lost: others wait a moment for its next try.
 //!
 //! A change that depends on all it has read, such as an overwrite of a table, conflicts with every commit since it was
-//! prepared. Beside fast appends it might never land. So the process that commits for all holds the others back after such
-//! a change has lost: until its next try has landed, but for a bounded time. Not every client comes back, and not every
-//! one can be told again by its id, so
+//! prepared. Beside fast appends it might never land. So the process that commits for all holds the others back after
+//! such a change has lost: until its next try has landed, but for a bounded time. Not every client comes back, and not
+//! every one can be told again by its id, so
 //!
 //! * a commit waits once at most at a table, and no longer than the longest hold in all;
-//! * after a hold, the next one begins only when as much time has passed as the hold took; each hold in a row that was in
-//!   vain doubles this rest;
-//! * who lost a change of several tables has a hold at all of them or at none, so no two that have holds wait for each other.
+//! * after a hold, the next one begins only when as much time has passed as the hold took; each hold in a row that was
+//!   in vain doubles this rest;
+//! * who lost a change of several tables has a hold at all of them or at none, so no two that have holds wait for each
+//!   other.
 //!
 //! All of this is in the memory of one process. Nothing depends on it but who comes first.
 
@@ -123,8 +124,9 @@ impl<K> Priority<K> {
         Self::lost_at([(self, holder)], now, longest)
     }
 
-    /// Somebody lost a change of several tables. Returns whether holds begin: one at each of them, or none; of `longest` at most if
-    /// it is one table, and of twice that if they are several, because a try takes longer that prepares all of them.
+    /// Somebody lost a change of several tables. Returns whether holds begin: one at each of them, or none; of
+    /// `longest` at most if it is one table, and of twice that if they are several, because a try takes longer that
+    /// prepares all of them.
     ///
     /// Each table is there once, and all callers give tables in the same order: one is locked while the next is.
     pub fn lost_at<'a>(tables: impl IntoIterator<Item = (&'a Self, K)>, now: Instant, longest: Span) -> bool
@@ -151,7 +153,8 @@ impl<K> Priority<K> {
         begins
     }
 
-    /// Something took effect. `is_it` says whether this holder did. Returns whether a hold was for it; that hold has ended.
+    /// Something took effect. `is_it` says whether this holder did. Returns whether a hold was for it; that hold has
+    /// ended.
     pub fn landed(&self, now: Instant, is_it: impl FnOnce(&K) -> bool) -> bool {
         let mut state = self.lock();
         state.expire(now);

@@ -1,7 +1,8 @@
 //! Who reads the files of its change, before it is its turn at a table?
 //!
-//! Changes that were committed together come again together, and read while one of them is committed alone. So the next leader
-//! is the first that has read. It waits for the others ([`gather`](Readers::gather)), so that they are committed together again.
+//! Appends that were committed together come back together. While one of them commits, the others read their files. The
+//! next leader is the first to finish reading; it waits for the others ([`gather`](Readers::gather)), so that they are
+//! committed together again.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
