@@ -70,7 +70,8 @@ impl Access {
         }
     }
 
-    /// Who has this token, at this time in seconds since 1970. May fetch keys, and so needs a Tokio runtime with timers.
+    /// Who has this token, at this time in seconds since 1970. May fetch keys, and so needs a Tokio runtime with
+    /// timers.
     ///
     /// # Errors
     /// [`Denied`] if there is no token, or no valid one.
@@ -98,8 +99,8 @@ impl Access {
         self.checked.as_ref().map_or_else(Arc::default, |checked| checked.rules().grants.clone())
     }
 
-    /// What the configuration has that is allowed and may be a mistake, such as a grant to a name that no token has. For the
-    /// log.
+    /// What the configuration has that is allowed and may be a mistake, such as a grant to a name that no token has.
+    /// For the log.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         self.checked.as_ref().map_or_else(Vec::new, |checked| checked.rules().doubts.clone())

@@ -18,8 +18,8 @@ use crate::grants::Right;
 /// | [`Action::ChangeGrants`]    | admin | the namespace                     |
 ///
 /// A list leaves out the namespaces that the client cannot read. The tables and views of a namespace have no grants of
-/// their own. A namespace takes its grants along when it is dropped, so this needs the right to change them. Who creates
-/// a namespace gets no right on it besides those from above.
+/// their own. A namespace takes its grants along when it is dropped, so this needs the right to change them. Who
+/// creates a namespace gets no right on it besides those from above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// List the namespaces below one, or its tables or views.

@@ -295,8 +295,8 @@ impl WrittenGrant {
     }
 }
 
-/// Why a grant may be a mistake. It is no error: who takes back a token must not be stopped by the grants that are left, and
-/// names may have a slash.
+/// Why a grant may be a mistake. It is no error: who takes back a token must not be stopped by the grants that are
+/// left, and names may have a slash.
 fn doubt(grant: &Grant, has_jwt: bool, tokens: &Tokens) -> Option<String> {
     if !has_jwt {
         match &grant.to {

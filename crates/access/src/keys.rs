@@ -1,8 +1,8 @@
 //! The public keys of an issuer: fetched when first needed, and again when they are old or a token names another key.
 //!
 //! Anybody can send tokens that name keys which do not exist. So the issuer is asked at most once in [`PAUSE`], one
-//! request answers all that wait for it, and it goes on if the one who caused it hangs up. Known keys are kept while the
-//! issuer cannot be reached.
+//! request answers all that wait for it, and it goes on if the one who caused it hangs up. Known keys are kept while
+//! the issuer cannot be reached.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

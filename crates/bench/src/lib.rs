@@ -1,10 +1,10 @@
-//! How many commits and reads per second does a catalog really take on this store, and what does the simulation say?
+//! How many commits per second does a catalog really take, and what was predicted? Reads too, on any store.
 //!
 //! A cell is one case: a design, an operation, a number of entries, a number of clients. [`work`] runs it on a live
 //! store, [`predict`] on the simulated one with a profile; both run the same client over the same protocol code.
 //!
-//! [`transactions`] is about the ends of transactions in key-value stores instead, `served` (with the feature `serve`) about
-//! catalog servers.
+//! [`transactions`] is about the ends of transactions in key-value stores instead, `served` (with the feature `serve`)
+//! about catalog servers.
 //!
 //! Start with [`Cell`]; [`Sweep`] makes many of them, [`run()`] runs these, and [`page`] is the report.
 

@@ -66,8 +66,8 @@ pub fn predict(
             *fill_ended.borrow_mut() = rows::fill(&catalog, cell.design, cell.rows, |_| !stopped()).await;
         })
     };
-    // Long after the catalog was created, and so long before the clients begin that reading a large catalog ends, but not so
-    // long that a process takes what it knows for old.
+    // Long after the catalog was created, and so long before the clients begin that reading a large catalog ends, but
+    // not so long that a process takes what it knows for old.
     let warm_up = Instant::ZERO + Span::from_secs(50 * 3600);
     let begin = warm_up + Span::from_secs(60);
     let outcomes = Rc::new(RefCell::new(Vec::new()));

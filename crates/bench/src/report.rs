@@ -183,8 +183,8 @@ fn findings(lines: &[Line]) -> Vec<String> {
     found
 }
 
-/// Trials of one cell that differ by more than this factor are told. On an idle machine with a local disk, most differ by
-/// less than 1.2.
+/// Trials of one cell that differ by more than this factor are told. On an idle machine with a local disk, most differ
+/// by less than 1.2.
 const APART: f64 = 1.5;
 
 /// How far apart the trials of a cell are at most, if that is far: so uncertain are the figures.

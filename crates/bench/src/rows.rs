@@ -37,8 +37,8 @@ pub enum FillError {
     Stopped,
 }
 
-/// Creates an entry that is unique to this pair of numbers and not an initial one: a namespace, as in the published sweep
-/// of manifest chains.
+/// Creates an entry that is unique to this pair of numbers and not an initial one: a namespace, as in the published
+/// sweep of manifest chains.
 pub(crate) fn create(client: u32, number: u64) -> Request {
     let mut entry = Entry::namespace();
     entry.properties = BTreeMap::from([("bench".to_owned(), "true".to_owned())]);

@@ -1,5 +1,5 @@
-//! In which order are cells run? Trials take turns, so that a store that changes changes for all cells alike. Each fills
-//! a catalog if there is none yet, copies it, and runs clients on the copy; at the end, all copies are removed.
+//! In which order are cells run? Trials take turns, so that a store that changes changes for all cells alike. Each
+//! fills a catalog if there is none yet, copies it, and runs clients on the copy; at the end, all copies are removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,8 +66,8 @@ pub enum Ended {
     Stopped,
 }
 
-/// Runs the first cell as a warm-up, then each cell once, then each once more, until there are enough trials, one fails,
-/// or `stop` is set. In every case it returns the finished trials and removes what it wrote to the store.
+/// Runs the first cell as a warm-up, then each cell once, then each once more, until there are enough trials, one
+/// fails, or `stop` is set. In every case it returns the finished trials and removes what it wrote to the store.
 #[must_use]
 pub fn run<E: From<LiveError>>(cells: &[Cell], running: &Running<'_, E>) -> Swept<E> {
     let scratch = Scratch::new(running.store.clone());

@@ -1,6 +1,7 @@
 //! How fast does a key-value store keep the ends of transactions, and which encoding and which loading suits it?
 //!
-//! Each [`Part`] asks one question, as the record of AtlasDB's transaction tables does (architecture decision record 16):
+//! Each [`Part`] asks one question, as the record of AtlasDB's transaction tables does (architecture decision record
+//! 16):
 //!
 //! | part | question |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | loads | which division into batches loads many cells soonest |
 //! | bytes | what an entry costs on disk (not in memory) |
 //!
-//! All loops are closed: a client sends its next call when the last one is answered. Each run has a table of its own, which stays in
-//! the store: a key-value store has no call that drops one.
+//! All loops are closed: a client sends its next call when the last one is answered. Each run has a table of its own,
+//! which stays in the store: a key-value store has no call that drops one.
 
 mod closed_loop;
 mod ends;
@@ -100,7 +101,8 @@ pub struct Line {
     pub rows: Option<u64>,
     /// Transactions, or cells of loads, per second.
     pub per_second: f64,
-    /// How long a call took: median, 95th and 99th percentile, in milliseconds; those that too few calls support are left out.
+    /// How long a call took: median, 95th and 99th percentile, in milliseconds; those that too few calls support are
+    /// left out.
     pub latency_ms: [Option<f64>; 3],
     /// Calls that ended in an error, or in another end than the one that was asked for.
     pub errors: u64,
@@ -166,9 +168,9 @@ impl Context<'_> {
     }
 }
 
-/// Runs the parts in their order; `scratch` is a folder for the part *bytes*; without it, that part asks the server, and is
-/// left out in memory. `each` gets each line as soon as it
-/// is there, and how many there will be at most; also if a later run ends in an error. Set `stop` to end early.
+/// Runs the parts in their order; `scratch` is a folder for the part *bytes*; without it, that part asks the server,
+/// and is left out in memory. `each` gets each line as soon as it is there, and how many there will be at most; also if
+/// a later run ends in an error. Set `stop` to end early.
 ///
 /// # Errors
 /// [`TxnBenchError`]

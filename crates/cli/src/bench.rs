@@ -99,7 +99,8 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// No cloud store answers a client sooner, so that a cost computed with it is an upper bound for one request after the other.
+/// No cloud store answers a client sooner, so that a cost computed with it is an upper bound for one request after the
+/// other.
 const LEAST_ROUND_TRIP_S: f64 = 0.01;
 
 /// The most trials of a cell.

@@ -35,16 +35,16 @@ const MOST_CONNECTIONS: u32 = 10_000;
 
 /// Send requests to a catalog server, and measure how many it answers
 ///
-/// Works with any server of Iceberg REST. Each connection sends its next request when the last one is answered. Workloads:
-/// own (commits, each connection to a table of its own), hot (appends to one table, with manifests and manifest lists),
-/// load (of one table), load-304 (the same with If-None-Match), fair (appends beside overwrites). Each cell has a
-/// namespace of its own, bench_..., which is removed at the end. After own, hot and fair it is checked that what was
-/// acknowledged is there, once; if not, the exit code is 1.
+/// Works with any server of Iceberg REST. Each connection sends its next request when the last one is answered.
+/// Workloads: own (commits, each connection to a table of its own), hot (appends to one table, with manifests and
+/// manifest lists), load (of one table), load-304 (the same with If-None-Match), fair (appends beside overwrites). Each
+/// cell has a namespace of its own, bench_..., which is removed at the end. After own, hot and fair it is checked that
+/// what was acknowledged is there, once; if not, the exit code is 1.
 ///
 /// The server "responder:" is one that does nothing, within this process: own and load against it show what the clients
 /// cost. With --profile, each cell is also simulated, with a server of ours on a store of that profile; the server
-/// "simulated:" is only that. With GLIDEPATH_TOKEN in the environment, clients send it as their bearer token. Results go into a folder:
-/// report.html, report.md, results.json.
+/// "simulated:" is only that. With GLIDEPATH_TOKEN in the environment, clients send it as their bearer token. Results
+/// go into a folder: report.html, report.md, results.json.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The server, as clients get it: http://127.0.0.1:8181; Nessie: http://127.0.0.1:19120/iceberg; or responder:, or simulated:

@@ -19,9 +19,9 @@ use crate::whole;
 
 /// Measure how long `glidepath serve` takes to start on a large catalog
 ///
-/// Fills an empty store with a catalog of tables, a thousand in each namespace, then starts the server on it several times.
-/// Each start is timed from the start of the process to the first answer of GET /v1/config, and to the first loaded table.
-/// The catalog stays.
+/// Fills an empty store with a catalog of tables, a thousand in each namespace, then starts the server on it several
+/// times. Each start is timed from the start of the process to the first answer of GET /v1/config, and to the first
+/// loaded table. The catalog stays.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// An empty store, by its URL: file:///directory

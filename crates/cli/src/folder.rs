@@ -96,8 +96,8 @@ pub(crate) fn claim(folder: &Path, experiment: &str) -> Result<(), Failure> {
     write(&folder.join(LABEL), &label(experiment))
 }
 
-/// The folder for results. Those of a run that was interrupted do not replace earlier ones, which may be complete: `file` is one
-/// that each run writes.
+/// The folder for results. Those of a run that was interrupted do not replace earlier ones, which may be complete:
+/// `file` is one that each run writes.
 pub(crate) fn place(out: &Path, is_complete: bool, file: &str) -> PathBuf {
     let is_taken = !is_complete && out.join(file).exists();
     if is_taken { out.join("interrupted") } else { out.to_owned() }

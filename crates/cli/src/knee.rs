@@ -42,8 +42,8 @@ pub(crate) struct Arguments {
     /// Judge by the worst stretch of this length between two bursts, such as 1min
     #[arg(long, value_name = "TIME")]
     worst: Option<Span>,
-    /// Count a commit as failed unless it lands within this time, such as 10s, after its transaction's own work. Where nothing
-    /// fails and commits wait their turn, only this gives a knee
+    /// Count a commit as failed unless it lands within this time, such as 10s, after its transaction's own work. Where
+    /// nothing fails and commits wait their turn, only this gives a knee
     #[arg(long, value_name = "TIME")]
     commit_within: Option<Span>,
     /// Continue until half of the 95 % interval of the knee is at most this share, such as 3% or 0.03

@@ -12,8 +12,8 @@ use crate::whole::from_one;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "What is simulated")]
 pub(crate) struct LoadOptions {
-    /// The base configuration: iceberg, published-2026-03, published-2026-06, or a file; a file and an experiment may have
-    /// other defaults than those below [default: the experiment's, or iceberg]
+    /// The base configuration: iceberg, published-2026-03, published-2026-06, or a file; a file and an experiment may
+    /// have other defaults than those below [default: the experiment's, or iceberg]
     #[arg(long, value_name = "NAME or FILE")]
     preset: Option<String>,
     /// The store: a name (see `glidepath providers`) or a profile file [default: s3-standard]
@@ -44,14 +44,15 @@ pub(crate) struct LoadOptions {
     /// Any other field: --set retry.retries=4 --set tables.choice='{ zipf = 1.5 }'; "none" removes an optional one
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// The number of seeds for each point [default: the experiment's, or 5; a search for knees takes as many as it needs]
+    /// The number of seeds for each point [default: the experiment's, or 5; a search for knees takes as many as it
+    /// needs]
     #[arg(long, value_name = "COUNT", value_parser = from_one::<u64>)]
     seeds: Option<u64>,
 }
 
 impl LoadOptions {
-    /// The options that say what is simulated, as on the command line, in one order, each after a space. Not the number of
-    /// seeds: more of them continue what was begun.
+    /// The options that say what is simulated, as on the command line, in one order, each after a space. Not the number
+    /// of seeds: more of them continue what was begun.
     pub(crate) fn words(&self) -> String {
         let protocols: Vec<&str> = self.protocol.iter().map(|protocol| protocol.name()).collect();
         let protocol = (!protocols.is_empty()).then(|| protocols.join(","));

@@ -4,8 +4,8 @@
 //! simulated), `choice.rs` and `whole.rs` (values), `failure.rs` (errors and exit codes), `output.rs`, `progress.rs`,
 //! `interrupt.rs`, `folder.rs` (where results go) and `origin.rs` (where they come from).
 //!
-//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` and `txn` have
-//! further codes (`catalog.rs`, `txn.rs`).
+//! Exit codes: 0 done, 1 failed, 2 a mistake on the command line or in a file, 130 interrupted. `catalog` and `txn`
+//! have further codes (`catalog.rs`, `txn.rs`).
 
 #![allow(clippy::disallowed_methods, reason = "a command runs in real time")]
 
@@ -74,7 +74,8 @@ enum Command {
     Txn(txn::Arguments),
     #[cfg(feature = "serve")]
     Serve(serve::Arguments),
-    /// Serve a catalog to clients of Iceberg REST and of Lance namespaces (not in this program: build it with the feature serve)
+    /// Serve a catalog to clients of Iceberg REST and of Lance namespaces (not in this program: build it with the
+    /// feature serve)
     #[cfg(not(feature = "serve"))]
     Serve(failure::Left),
     #[cfg(not(feature = "serve"))]
@@ -119,7 +120,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A negative number is a value, which the option refuses with what it allows; clap would take it for an unknown option.
+/// A negative number is a value, which the option refuses with what it allows; clap would take it for an unknown
+/// option.
 fn with_numbers(command: clap::Command) -> clap::Command {
     let takes_values = |argument: &clap::Arg| argument.get_action().takes_values();
     command

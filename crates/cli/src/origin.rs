@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// A URL without the parts after a question mark and before an at sign, which may be secret; with its schema, which says where things
-/// are.
+/// A URL without the parts after a question mark and before an at sign, which may be secret; with its schema, which
+/// says where things are.
 pub(crate) fn bare(url: &str) -> String {
     let schema = glidepath_kv::schema_of(url);
     let url = url.split('?').next().unwrap_or_default();

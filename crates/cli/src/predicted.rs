@@ -26,8 +26,8 @@ pub(crate) fn of_another_store(profile: &Profile, url: &str) -> Option<String> {
     })
 }
 
-/// What to know about the predictions: when their profile was measured, if it was, and whether all of them are off to one side.
-/// The errors are predicted / measured - 1.
+/// What to know about the predictions: when their profile was measured, if it was, and whether all of them are off to
+/// one side. The errors are predicted / measured - 1.
 pub(crate) fn basis(profile: &Profile, errors: &[f64]) -> Option<String> {
     let common = common_error(errors);
     let off = common.map(|least| format!("All predictions are off by {} or more", deviation_percent(least)));

@@ -27,8 +27,8 @@ use crate::whole::between;
 /// Serve a catalog to clients of Iceberg REST and of Lance namespaces
 ///
 /// STORE is a URL: file:///directory, s3://bucket/prefix, az://container/prefix, gs://bucket/prefix, or a key-value store
-/// (then --warehouse is needed). A catalog is created there if there is none. Any number of servers may serve one store;
-/// whatever a server keeps in memory may be lost at any moment.
+/// (then --warehouse is needed). A catalog is created there if there is none. Any number of servers may serve one
+/// store; whatever a server keeps in memory may be lost at any moment.
 ///
 /// Without --access, everybody who reaches the server may do everything, so it listens on loopback only. With it, each
 /// request needs a token, and grants say what its owner may do. Beyond loopback, the server also needs a certificate
@@ -61,8 +61,8 @@ pub(crate) struct Arguments {
     /// Rebase appends of clients that do not ask for it, where the isolation levels of the table are all "snapshot"
     #[arg(long)]
     rebase_appends: bool,
-    /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted (twice as long
-    /// for one over several tables); 0ms: not at all
+    /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted (twice as
+    /// long for one over several tables); 0ms: not at all
     #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("0ms", "60s"))]
     overwrite_priority: Span,
     /// The latency to add to every request to the storage before it is sent, for experiments
@@ -84,7 +84,8 @@ pub(crate) struct Arguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Short-lived credentials for clients")]
 struct CredentialArguments {
-    /// The token service (STS) that is asked for credentials for a table's folder: "aws", or a URL such as MinIO's. Only
+    /// The token service (STS) that is asked for credentials for a table's folder: "aws", or a URL such as MinIO's.
+    /// Only
     /// with a warehouse s3://
     #[arg(long, value_name = "aws|URL")]
     sts: Option<String>,
@@ -137,8 +138,8 @@ struct LimitArguments {
     /// The most for the bodies of all requests at once; further ones are answered 503 before they have any effect
     #[arg(long, default_value = "32MiB", value_name = "SIZE", value_parser = size("1MiB", "1024GiB"))]
     all_bodies: ByteSize,
-    /// The most for all answers that their clients have not read, without the metadata of tables and views; further reads are
-    /// answered 503
+    /// The most for all answers that their clients have not read, without the metadata of tables and views; further
+    /// reads are answered 503
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size("1MiB", "1024GiB"))]
     all_answers: ByteSize,
     /// The most for the headers of a request
@@ -150,7 +151,8 @@ struct LimitArguments {
     /// The most connections at once; further ones wait
     #[arg(long, default_value_t = 8192, value_name = "N", value_parser = between::<u32>(1, 1_000_000))]
     most_connections: u32,
-    /// The time until a request is answered though its work goes on: 504 (outcome unknown) if it changes something, else 503
+    /// The time until a request is answered though its work goes on: 504 (outcome unknown) if it changes something,
+    /// else 503
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time("1s", "3600s"))]
     request_timeout: Span,
     /// How long a connection may be silent between requests, or take nothing of its answers
@@ -289,8 +291,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ended
 }
 
-/// Requests allocate and free megabytes of small objects on several threads. With huge pages the server takes three times as
-/// much memory for that, and the kernel spends a fifth of the server's processor time on clearing it.
+/// Requests allocate and free megabytes of small objects on several threads. With huge pages the server takes three
+/// times as much memory for that, and the kernel spends a fifth of the server's processor time on clearing it.
 fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
@@ -298,13 +300,13 @@ fn use_small_pages() {
     }
 }
 
-/// File descriptors that connections leave for everything else: the files or connections of the store, and logs. Where there
-/// are few, half of them.
+/// File descriptors that connections leave for everything else: the files or connections of the store, and logs. Where
+/// there are few, half of them.
 #[cfg(unix)]
 const LEFT: u64 = 1024;
 
-/// As many of these connections as there are file descriptors for. Raises this process's own limit for that, as far as it may: the
-/// usual one, 1,024, would let a thousand idle connections take the descriptors of the store.
+/// As many of these connections as there are file descriptors for. Raises this process's own limit for that, as far as
+/// it may: the usual one, 1,024, would let a thousand idle connections take the descriptors of the store.
 #[cfg(unix)]
 fn with_descriptors(connections: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,8 +1,8 @@
 //! `glidepath txn`: a transaction service on a key-value store.
 //!
-//! One file for each group of subcommands: `write.rs` (all that change transactions or timestamps), `read.rs`, `maintain.rs`,
-//! `bench.rs`.
-//! What they share is in `place.rs`: from a URL to a service, and from failures to messages and exit codes.
+//! One file for each group of subcommands: `write.rs` (all that change transactions or timestamps), `read.rs`,
+//! `maintain.rs`, `bench.rs`. What they share is in `place.rs`: from a URL to a service, and from failures to messages
+//! and exit codes.
 
 use clap::{Args, Subcommand};
 use glidepath_txn::Timestamp;
@@ -22,8 +22,8 @@ mod write;
 /// programs built with --features postgres,cassandra. START and COMMIT are timestamps that `txn begin` gave out.
 ///
 /// Exit codes: 0 done, 1 failed, 2 a mistake on the command line, 3 no such service, 4 the service exists already with
-/// another table, 6 another process has the store open or took over the timestamps (not done; try again), 7 outcome unknown
-/// (may have been done), 9 the transaction had ended otherwise, 10 done, but the output could not be written.
+/// another table, 6 another process has the store open or took over the timestamps (not done; try again), 7 outcome
+/// unknown (may have been done), 9 the transaction had ended otherwise, 10 done, but the output could not be written.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -1,5 +1,5 @@
-//! Tests of a catalog and of transactions on a full disk: commits fail with a message, nothing is lost, reads work, and commits
-//! work again when there is room.
+//! Tests of a catalog and of transactions on a full disk: commits fail with a message, nothing is lost, reads work, and
+//! commits work again when there is room.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

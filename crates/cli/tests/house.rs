@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Source files have fewer lines than this.
 const MOST_LINES: usize = 500;
 
+/// Columns of a comment, as of code (`max_width` in `rustfmt.toml`).
+const WIDTH: usize = 120;
+
 /// From the bottom up: a crate depends on crates before it only. `docs/architecture.md` says what each is for.
 const LAYERS: [&[&str]; 7] = [
     &["allocator", "model", "picture", "queue", "run"],
@@ -70,6 +73,42 @@ fn dependencies_point_downwards() {
         }
     }
     assert_eq!(known, LAYERS.iter().map(|layer| layer.len()).sum::<usize>());
+}
+
+/// What the lines of documentation at the beginning of a file say, as one line.
+fn beginning(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_library_begins_with_the_question_that_the_page_about_architecture_states() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let mut asked = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, _, name, what, ..] = cells[..] else { continue };
+        let Some((question, _)) = what.split_once('?') else { continue };
+        let library = root().join(format!("crates/{}/src/lib.rs", name.trim_matches('`')));
+        let text = fs::read_to_string(&library).unwrap();
+        assert!(beginning(&text).starts_with(&format!("{question}?")), "{}: not {question}?", library.display());
+        asked += 1;
+    }
+    assert!(asked > 20, "{asked} questions: the table is not the one that this test reads");
+}
+
+#[test]
+fn comments_are_no_wider_than_code() {
+    for path in files("crates", ".rs") {
+        for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let words = line.trim_start();
+            // Tables, addresses and code are not broken.
+            let text = words.trim_start_matches(['/', '!']);
+            let whole = words.contains("://") || text.trim_start().starts_with('|') || text.starts_with("     ");
+            let comment = words.starts_with("//") && !whole;
+            assert!(!comment || line.chars().count() <= WIDTH, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
 }
 
 #[test]

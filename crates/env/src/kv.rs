@@ -1,7 +1,8 @@
 //! What does a key-value store offer, and which outcomes does each operation have?
 //!
-//! It offers tables of rows. A row has columns in byte order, and a column of a row, a *cell*, has a value. Conditional writes
-//! are of one row, because that is what stores can do at once: a row is a partition in Cassandra, and a key range elsewhere.
+//! It offers tables of rows. A row has columns in byte order, and a column of a row, a *cell*, has a value. Conditional
+//! writes are of one row, because that is what stores can do at once: a row is a partition in Cassandra, and a key
+//! range elsewhere.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,10 +15,11 @@ use crate::{Cause, Denial};
 
 /// Tables of rows of columns, with conditional writes within a row.
 ///
-/// Every operation is one request. No implementation may repeat a conditional write by itself: the repeat would meet the
-/// first attempt's effect and report [`ConditionError::Lost`] for a write that happened.
+/// Every operation is one request. No implementation may repeat a conditional write by itself: the repeat would meet
+/// the first attempt's effect and report [`ConditionError::Lost`] for a write that happened.
 ///
-/// Dropping a future after it was first polled leaves the request's outcome unknown: the store owns a request once sent.
+/// Dropping a future after it was first polled leaves the request's outcome unknown: the store owns a request once
+/// sent.
 pub trait KvStore {
     /// What this store can do. Fixed for its life.
     fn capabilities(&self) -> KvCapabilities;
@@ -25,8 +27,8 @@ pub trait KvStore {
     /// Makes the table if it does not exist yet. May be repeated, by anybody, at any time.
     fn create_table(&self, table: &Table) -> impl Future<Output = Result<(), WriteError>>;
 
-    /// The values of these cells, in the order of `cells`; `None` where there is no such cell. Each value is from some moment
-    /// between call and answer, not all from the same.
+    /// The values of these cells, in the order of `cells`; `None` where there is no such cell. Each value is from some
+    /// moment between call and answer, not all from the same.
     fn get(
         &self,
         table: &Table,
@@ -34,7 +36,8 @@ pub trait KvStore {
         level: ReadLevel,
     ) -> impl Future<Output = Result<Vec<Option<Bytes>>, KvReadError>>;
 
-    /// The cells of one row whose columns are in `columns`, in the byte order of their columns; at most `limit` of them.
+    /// The cells of one row whose columns are in `columns`, in the byte order of their columns; at most `limit` of
+    /// them.
     fn scan(
         &self,
         table: &Table,
@@ -53,8 +56,8 @@ pub trait KvStore {
         limit: usize,
     ) -> impl Future<Output = Result<Rows, KvReadError>>;
 
-    /// Writes all of these columns of one row if the row has none of them: all or nothing. The columns differ, and there is one at least
-    /// (else [`ConditionError::Refused`]).
+    /// Writes all of these columns of one row if the row has none of them: all or nothing. The columns differ, and
+    /// there is one at least (else [`ConditionError::Refused`]).
     fn put_unless_exists(
         &self,
         table: &Table,
@@ -71,9 +74,9 @@ pub trait KvStore {
         new: &Bytes,
     ) -> impl Future<Output = Result<(), ConditionError>>;
 
-    /// Gives the cell a value that stays: no conditional write of it, earlier or later, changes what reads show. Of several final values
-    /// that of the highest rank stays; two of one rank must be equal. [`WriteError::Refused`] where
-    /// [`KvCapabilities::final_writes`] is false.
+    /// Gives the cell a value that stays: no conditional write of it, earlier or later, changes what reads show. Of
+    /// several final values that of the highest rank stays; two of one rank must be equal. [`WriteError::Refused`]
+    /// where [`KvCapabilities::final_writes`] is false.
     fn put_final(
         &self,
         table: &Table,
@@ -95,28 +98,29 @@ pub enum Rank {
 /// What a key-value store can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvCapabilities {
-    /// Every request reaches the store at most once: so [`ConditionError::Lost`] says that another writer was first. False
-    /// wherever a driver or a proxy may repeat a request.
+    /// Every request reaches the store at most once: so [`ConditionError::Lost`] says that another writer was first.
+    /// False wherever a driver or a proxy may repeat a request.
     pub delivers_once: bool,
-    /// A [`ReadLevel::Plain`] read is as good as a linearizable one. False where a conditional write that has failed in part
-    /// may show in one plain read and not in the next.
+    /// A [`ReadLevel::Plain`] read is as good as a linearizable one. False where a conditional write that has failed in
+    /// part may show in one plain read and not in the next.
     pub plain_reads_are_linearizable: bool,
     /// Offers [`KvStore::put_final`]. Needed only where plain reads are not linearizable.
     pub final_writes: bool,
     /// The most columns that one [`KvStore::put_unless_exists`] may write.
     pub most_columns: usize,
-    /// Writes that are under way at the same time share a sync, whatever their rows, and none costs a request on the way: so a
-    /// caller gains nothing by putting them together.
+    /// Writes that are under way at the same time share a sync, whatever their rows, and none costs a request on the
+    /// way: so a caller gains nothing by putting them together.
     pub gathers: bool,
 }
 
 /// How sure a read must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadLevel {
-    /// It shows every write that was acknowledged before the read began, and what it shows every later linearizable read shows.
+    /// It shows every write that was acknowledged before the read began, and what it shows every later linearizable
+    /// read shows.
     Linearizable,
-    /// It shows every write that was acknowledged before the read began. A write that is unknown to its writer may show in
-    /// one read and not in the next, unless [`KvCapabilities::plain_reads_are_linearizable`].
+    /// It shows every write that was acknowledged before the read began. A write that is unknown to its writer may show
+    /// in one read and not in the next, unless [`KvCapabilities::plain_reads_are_linearizable`].
     Plain,
 }
 
@@ -210,16 +214,16 @@ pub enum WriteError {
 /// Why a conditional write did not report success: three failures that need three different reactions.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConditionError {
-    /// The condition did not hold, and this delivery of the write has no effect. `found` is what was there instead: every column of
-    /// the condition that exists, with its value. It may be what an earlier delivery of the same write left, unless
-    /// [`KvCapabilities::delivers_once`].
+    /// The condition did not hold, and this delivery of the write has no effect. `found` is what was there instead:
+    /// every column of the condition that exists, with its value. It may be what an earlier delivery of the same write
+    /// left, unless [`KvCapabilities::delivers_once`].
     #[error("the condition did not hold: {} of its columns {} other values", found.len(), if found.len() == 1 { "has" } else { "have" })]
     Lost {
         /// Columns and values; none where a cell was expected to exist and does not.
         found: Vec<(Bytes, Bytes)>,
     },
-    /// It may have been written, or may yet be. A linearizable read that shows the value settles it; one that does not show it
-    /// does not. A conditional write of the same cells that succeeds or is lost does.
+    /// It may have been written, or may yet be. A linearizable read that shows the value settles it; one that does not
+    /// show it does not. A conditional write of the same cells that succeeds or is lost does.
     #[error("it is not known whether the write happened: {0}")]
     Unknown(Cause),
     /// Refused. The denial says what that proves. The write may be sent again.
@@ -227,8 +231,8 @@ pub enum ConditionError {
     Refused(Denial),
 }
 
-/// Whether these are columns for [`KvStore::put_unless_exists`] of a store that takes so many at most: what every store checks before it
-/// sends anything.
+/// Whether these are columns for [`KvStore::put_unless_exists`] of a store that takes so many at most: what every store
+/// checks before it sends anything.
 ///
 /// # Errors
 /// The refusal, certain.

@@ -1,11 +1,11 @@
-//! What a commit protocol can use of its world: a clock, random numbers, object stores. Protocols run unchanged in two
-//! worlds, simulated and live.
+//! What can a protocol see of the world? A clock, random numbers, object stores, key-value stores. Protocols run
+//! unchanged in two worlds, simulated and live.
 //!
 //! A protocol is an `async fn` over one generic parameter, `E: Env`. It never spawns and never reads another clock, and
 //! it gets every failure of a store as a value. This crate knows no store and no protocol.
 //!
-//! Start with [`Env`], then [`ObjectStore`] and the three failures of a guarded write, [`PutError`]. [`KvStore`] is the same for rows
-//! of columns.
+//! Start with [`Env`], then [`ObjectStore`] and the three failures of a guarded write, [`PutError`]. [`KvStore`] is the
+//! same for rows of columns.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -63,8 +63,8 @@ pub trait Env {
     /// effect.
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()>;
 
-    /// Lets other tasks of the thread run: awaited between the pieces of work that take milliseconds of processor time. Takes no
-    /// time where processor time is not simulated.
+    /// Lets other tasks of the thread run: awaited between the pieces of work that take milliseconds of processor time.
+    /// Takes no time where processor time is not simulated.
     fn step_aside(&self) -> impl Future<Output = ()> {
         std::future::ready(())
     }

@@ -1,5 +1,5 @@
-//! Known defects of objects in rows that tests can switch on, to show that the checkers detect them. They exist only with the feature
-//! `mutants`.
+//! Known defects of objects in rows that tests can switch on, to show that the checkers detect them. They exist only
+//! with the feature `mutants`.
 
 /// A known defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

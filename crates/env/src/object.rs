@@ -31,8 +31,8 @@ pub trait ObjectStore {
     /// The object's size and tag, and when it was written.
     fn head(&self, key: &Key) -> impl Future<Output = Result<Metadata, ReadError>>;
 
-    /// Whether there is such an object, where that is no request to another machine. Nothing where it would be one, or if
-    /// it is not known.
+    /// Whether there is such an object, where that is no request to another machine. Nothing where it would be one, or
+    /// if it is not known.
     fn is_there(&self, _key: &Key) -> impl Future<Output = Option<bool>> {
         async { None }
     }

@@ -1,9 +1,9 @@
 //! Objects in the cells of a key-value store, so that a protocol for objects runs on rows too.
 //!
 //! An object is one cell. `/` and its key, one after the other, are the row and the column: the column is what follows
-//! the last slash, or the last [`COLUMN_BYTES`] of it if that is longer; the row is the rest. So the slots of a register
-//! are one row, whose newest slot is the first column; and objects with long random names are rows of their own, which
-//! no other writer meets.
+//! the last slash, or the last [`COLUMN_BYTES`] of it if that is longer; the row is the rest. So the slots of a
+//! register are one row, whose newest slot is the first column; and objects with long random names are rows of their
+//! own, which no other writer meets.
 //!
 //! | bytes of a cell | what |
 //! |---|---|
@@ -19,9 +19,9 @@
 //! | listing of a folder | one scan of its row |
 //! | any other listing | a walk over all rows of the table, and a scan of each row that is on the page |
 //!
-//! The state makes each value of a cell unique. So a conditional write that finds its own value was delivered before, and
-//! a late copy of one changes nothing: the value that it expects never comes back. A deleted object stays as a cell of
-//! nine bytes.
+//! The state makes each value of a cell unique. So a conditional write that finds its own value was delivered before,
+//! and a late copy of one changes nothing: the value that it expects never comes back. A deleted object stays as a cell
+//! of nine bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,14 +1,15 @@
 //! How do several requests of one task run at the same time?
 //!
-//! Every future that runs is polled whenever the task is: a simulated world does not tell which of a process's futures it woke.
+//! Every future that runs is polled whenever the task is: a simulated world does not tell which of a process's futures
+//! it woke.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Runs these futures, at most `limit` (at least one) at a time, and gives what they return in their order. When one has ended, the
-/// next one begins.
+/// Runs these futures, at most `limit` (at least one) at a time, and gives what they return in their order. When one
+/// has ended, the next one begins.
 pub async fn together<F: Future>(limit: usize, futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut outputs = Vec::new();
     let mut waiting: VecDeque<_> = futures.into_iter().enumerate().collect();
@@ -41,8 +42,8 @@ pub async fn together<F: Future>(limit: usize, futures: impl IntoIterator<Item =
     outputs.into_iter().flatten().collect()
 }
 
-/// Asks about these items in batches of `limit` (at least one), and gives the answers in their order. After a batch with an answer that
-/// `enough` accepts, no more are asked about.
+/// Asks about these items in batches of `limit` (at least one), and gives the answers in their order. After a batch
+/// with an answer that `enough` accepts, no more are asked about.
 pub async fn together_until<I: IntoIterator, F: Future>(
     limit: usize,
     items: I,

@@ -332,8 +332,8 @@ pub(crate) fn concerns_one_file(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(EIO) || is_no_file(error)
 }
 
-/// Whether something else is in the place of a file: a folder, a pipe, a socket, a device that is not there, or a link that
-/// leads nowhere a path can.
+/// Whether something else is in the place of a file: a folder, a pipe, a socket, a device that is not there, or a link
+/// that leads nowhere a path can.
 pub(crate) fn is_no_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, IsADirectory, NotSeekable};
     matches!(error.kind(), InvalidFilename | IsADirectory | NotSeekable)

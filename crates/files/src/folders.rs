@@ -358,8 +358,8 @@ fn is_of_writer(name: &str) -> bool {
     u64::from_str_radix(name, 16).is_ok_and(|number| name_of_writer(number) == name)
 }
 
-/// Removes the unfinished files of processes that ended without removing them. What has another name, or is a link, is not
-/// of a process.
+/// Removes the unfinished files of processes that ended without removing them. What has another name, or is a link, is
+/// not of a process.
 async fn remove_the_dead<F: Files>(files: &F, writers: &Path) -> io::Result<()> {
     for name in files.names(writers).await?.iter().filter(|name| is_of_writer(name)) {
         let folder = writers.join(name);

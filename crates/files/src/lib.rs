@@ -1,5 +1,5 @@
-//! A store that keeps objects in files. Any number of threads and processes may write to them concurrently, and a crash
-//! at any point leaves each object in its old or its new state.
+//! How are objects kept in files, so that a crash at any point leaves each object in its old or its new state? Any
+//! number of threads and processes may write to them concurrently.
 //!
 //! Every write holds the lock of its key while it checks the guard and takes effect. A put takes effect by the rename
 //! of a complete, durable file; an append by the switch of a slot in the object's file (see `file`). Readers take no

@@ -1,6 +1,6 @@
 //! Listing keys in their byte order. The keys of a folder are adjacent in that order, so each folder is read and sorted
-//! only when the listing reaches it. It begins at the folder of its prefix, and folders that cannot contain requested keys
-//! are never read.
+//! only when the listing reaches it. It begins at the folder of its prefix, and folders that cannot contain requested
+//! keys are never read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ const LOOKED_AT_FROM: u32 = 10_000;
 /// The most links that it follows from then on.
 const MOST_LINKS: u32 = 1000;
 
-/// For folders deeper than this, a listing counts the links on the path: [`Links`] begins anew with each page, and a page may end
-/// before it has met many.
+/// For folders deeper than this, a listing counts the links on the path: [`Links`] begins anew with each page, and a
+/// page may end before it has met many.
 const DEEP: usize = 16;
 
 /// The most links on the path to such a folder.
 const MOST_ON_A_PATH: usize = 3;
 
-/// The links that a listing has followed. A few of somebody else's can make 2^40 paths: two that lead to the folder in which
-/// they are, or in each folder two to the next one.
+/// The links that a listing has followed. A few of somebody else's can make 2^40 paths: two that lead to the folder in
+/// which they are, or in each folder two to the next one.
 #[derive(Default)]
 struct Links {
     folders: u32,

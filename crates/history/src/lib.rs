@@ -1,4 +1,4 @@
-//! Histories: records of what processes did and which answers they got, and checkers of these.
+//! Was a run correct? Records of what processes did and which answers they got, and checkers of these.
 //!
 //! Processes record their operations in a [`History`]. After the run a [`Chain`] is built: the versions that the
 //! catalog had. [`check`] compares the two. This crate knows no protocol, no store and no clock. A commit is a set of

@@ -5,8 +5,8 @@
 //! scripts/cassandra exec cargo run --release -p glidepath-kv --example cassandra_speed [SECONDS]
 //! ```
 //!
-//! A row is a partition, and a partition takes its conditional writes one after another. Values have 200 bytes. All clients share
-//! one store, and each sends its next put when the one before is answered. Nothing is asserted.
+//! A row is a partition, and a partition takes its conditional writes one after another. Values have 200 bytes. All
+//! clients share one store, and each sends its next put when the one before is answered. Nothing is asserted.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 

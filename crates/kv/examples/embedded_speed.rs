@@ -4,7 +4,8 @@
 //! cargo run --release -p glidepath-kv --example embedded_speed [directory [threads columns]]
 //! ```
 //!
-//! It prints, and asserts nothing: the figures are the machine's, and another program beside it costs it milliseconds a sync.
+//! It prints, and asserts nothing: the figures are the machine's, and another program beside it costs it milliseconds a
+//! sync.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 

@@ -1,18 +1,20 @@
-//! How are rows of columns kept in Apache Cassandra? A row is a partition, a cell is a row of CQL, and conditional writes are
-//! lightweight transactions. Start with [`Cassandra::open`].
+//! How are rows of columns kept in Apache Cassandra? A row is a partition, a cell is a row of CQL, and conditional
+//! writes are lightweight transactions. Start with [`Cassandra::open`].
 //!
 //! What it relies on:
-//! - Everything that is conditional, and every linearizable read, is of serial consistency SERIAL, over all data centres. No cell may
-//!   also be written by programs that use LOCAL_SERIAL or no condition; final values are the one exception.
+//! - Everything that is conditional, and every linearizable read, is of serial consistency SERIAL, over all data
+//!   centres. No cell may also be written by programs that use LOCAL_SERIAL or no condition; final values are the one
+//!   exception.
 //! - Writes are committed at QUORUM and plain reads are of QUORUM: so a plain read shows what was acknowledged.
-//! - The driver sends every request once: it repeats nothing, and nothing in advance. What each of its errors proves is in `outcome`.
+//! - The driver sends every request once: it repeats nothing, and nothing in advance. What each of its errors proves is
+//!   in `outcome`.
 //! - The server takes a put of [`Options::most_put_bytes`]. Its limits are `max_mutation_size` (16 MiB by default) and
-//!   `native_transport_max_message_size` (at most a fortieth of its heap by default); larger puts are refused before they are sent,
-//!   because a replica may refuse them only after another has accepted them. `batch_size_fail_threshold` does not count: the
-//!   server applies it to batches without conditions.
+//!   `native_transport_max_message_size` (at most a fortieth of its heap by default); larger puts are refused before
+//!   they are sent, because a replica may refuse them only after another has accepted them. `batch_size_fail_threshold`
+//!   does not count: the server applies it to batches without conditions.
 //!
-//! Set `paxos_variant: v2` on the servers. `v1`, the default, is correct and slow where writers meet: of 16 in one row, one put in a
-//! hundred took 225 ms, and 16 ms with `v2` (Cassandra 5.0.9, one node on loopback).
+//! Set `paxos_variant: v2` on the servers. `v1`, the default, is correct and slow where writers meet: of 16 in one row,
+//! one put in a hundred took 225 ms, and 16 ms with `v2` (Cassandra 5.0.9, one node on loopback).
 
 mod answers;
 mod open;
@@ -48,7 +50,8 @@ const MOST_COLUMNS: usize = 1000;
 /// The longest name of a row or a column: CQL keeps its length in two bytes.
 const LONGEST_NAME: usize = 65_535;
 
-/// What a column costs beside its bytes and its value's, at most: lengths, a time of writing, the name of the statement.
+/// What a column costs beside its bytes and its value's, at most: lengths, a time of writing, the name of the
+/// statement.
 const BYTES_PER_COLUMN: usize = 64;
 
 /// The time of writing of the lowest final value. No clock of a server comes near it.

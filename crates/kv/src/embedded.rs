@@ -1,10 +1,10 @@
 //! How are cells kept on this machine's disk? In one folder, by one process, durably.
 //!
-//! A write is acknowledged when it is synced, and shows in reads from just before that on. `writer` says how, `folder` what is on
-//! disk, `keys` how a cell's name becomes a key.
+//! A write is acknowledged when it is synced, and shows in reads from just before that on. `writer` says how, `folder`
+//! what is on disk, `keys` how a cell's name becomes a key.
 //!
-//! It refuses to share its folder with a second process: the library keeps what it knows in memory. Reads wait for the disk
-//! on the thread that polls them; writes wait for the writer thread, on no runtime in particular.
+//! It refuses to share its folder with a second process: the library keeps what it knows in memory. Reads wait for the
+//! disk on the thread that polls them; writes wait for the writer thread, on no runtime in particular.
 
 mod folder;
 mod keys;
@@ -55,7 +55,8 @@ impl Default for EmbeddedOptions {
     }
 }
 
-/// Cells in a folder. Clones share it, and dropping the last one waits for the writes that were sent, then closes the folder.
+/// Cells in a folder. Clones share it, and dropping the last one waits for the writes that were sent, then closes the
+/// folder.
 #[derive(Clone)]
 pub struct Embedded(Arc<Open>);
 
@@ -99,7 +100,8 @@ impl Embedded {
         Ok(Self(Arc::new(Open { tables, broken, requests: Some(sender), thread: Some(thread) })))
     }
 
-    /// Sends a request to the writer thread and waits for its answer. `None`: the thread ended, or panicked, on the way.
+    /// Sends a request to the writer thread and waits for its answer. `None`: the thread ended, or panicked, on the
+    /// way.
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<Option<T>, Denial> {
         let no_more = |why: &str| Denial::words(writer::no_more_writes(&self.0.tables.folder().path, why));
         if let Some(why) = self.0.broken.get() {

@@ -1,7 +1,7 @@
-//! Live stores of rows of columns: they implement [`glidepath_env::KvStore`].
+//! How are real key-value stores accessed? Live stores of rows of columns, which implement [`glidepath_env::KvStore`].
 //!
-//! [`Embedded`] keeps the rows on the disk of this machine, [`Postgres`] in a server, [`Cassandra`] in a cluster of Apache Cassandra.
-//! [`Memory`] is for tests.
+//! [`Embedded`] keeps the rows on the disk of this machine, [`Postgres`] in a server, [`Cassandra`] in a cluster of
+//! Apache Cassandra. [`Memory`] is for tests.
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;

@@ -75,8 +75,8 @@ pub enum AnyKv {
     Cassandra(Cassandra),
 }
 
-/// Opens the store that the URL names. The module says which URLs there are. A server that does not answer is an error at once;
-/// later its requests are tried again for a while.
+/// Opens the store that the URL names. The module says which URLs there are. A server that does not answer is an error
+/// at once; later its requests are tried again for a while.
 ///
 /// # Errors
 /// [`OpenUrlError`]
@@ -142,7 +142,8 @@ fn path(url: &str) -> Result<PathBuf, OpenUrlError> {
     }
 }
 
-/// Whether the URL names a folder in which there is no store yet, so that a mistyped one is not made by a program that only reads.
+/// Whether the URL names a folder in which there is no store yet, so that a mistyped one is not made by a program that
+/// only reads.
 #[must_use]
 pub fn is_missing(url: &str) -> bool {
     // What cannot be looked at is opened, and the error says why.
@@ -169,7 +170,8 @@ pub fn is_scheme(scheme: &str) -> bool {
     all.iter().any(|known| known.eq_ignore_ascii_case(scheme))
 }
 
-/// The URL with its scheme in small letters, in which schemes are compared: `S3:` is `s3:`. What has no scheme stays as it is.
+/// The URL with its scheme in small letters, in which schemes are compared: `S3:` is `s3:`. What has no scheme stays as
+/// it is.
 #[must_use]
 pub fn with_small_scheme(url: &str) -> Cow<'_, str> {
     let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -278,8 +280,8 @@ fn with_port(host: &str) -> String {
     if has_port && !is_bare_v6 { host.to_owned() } else { format!("{host}:9042") }
 }
 
-/// The URL without a password, for people; of its parameters only the schema, which says where things are. Where it cannot be told which part is the password, less
-/// of it: passwords may have any character, also those that end a host.
+/// The URL without a password, for people; of its parameters only the schema, which says where things are. Where it
+/// cannot be told which part is the password, less of it: passwords may have any character, also those that end a host.
 #[must_use]
 pub fn shown(url: &str) -> String {
     let url = &*with_small_scheme(url);

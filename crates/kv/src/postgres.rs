@@ -1,11 +1,11 @@
 //! How are cells kept in PostgreSQL? In one table of the server for each table, one row of it for each cell.
 //!
-//! `statements` says what is sent, `connections` how, and `outcome` what a failure proves. A server does each request at
-//! most once, and no request is repeated here; so a write that is lost was beaten by another writer.
+//! `statements` says what is sent, `connections` how, and `outcome` what a failure proves. A server does each request
+//! at most once, and no request is repeated here; so a write that is lost was beaten by another writer.
 //!
-//! It refuses to talk to a standby, whose reads may be behind, and offers no TLS: it is for a server on the same machine or in the same
-//! network. What is durable is the server's to say: it is where `fsync` and `synchronous_commit` are on, as they are unless
-//! somebody changed them.
+//! It refuses to talk to a standby, whose reads may be behind, and offers no TLS: it is for a server on the same
+//! machine or in the same network. What is durable is the server's to say: it is where `fsync` and `synchronous_commit`
+//! are on, as they are unless somebody changed them.
 
 mod connections;
 mod outcome;
@@ -37,7 +37,8 @@ const MOST_BYTES: usize = 64 << 20;
 pub struct PostgresOptions {
     /// Connections, at most; one at least.
     pub connections: usize,
-    /// How long connecting, preparing a statement, and the statement may take, each. A write that takes longer is unknown to its writer.
+    /// How long connecting, preparing a statement, and the statement may take, each. A write that takes longer is
+    /// unknown to its writer.
     pub timeout: Duration,
 }
 
@@ -127,8 +128,8 @@ impl Postgres {
         Ok(size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0))
     }
 
-    /// The end of a write that is lost: it has no effect, whatever comes now. Tells what is there instead, by `judge`; where
-    /// that cannot be told, the write is refused, and may be sent again.
+    /// The end of a write that is lost: it has no effect, whatever comes now. Tells what is there instead, by `judge`;
+    /// where that cannot be told, the write is refused, and may be sent again.
     async fn lost(
         &self,
         table: &Table,

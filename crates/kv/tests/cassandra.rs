@@ -33,8 +33,8 @@ async fn keeps_the_contract() {
     none(&run_all(&handles, &Table::new("Scratch").unwrap()).await);
 }
 
-/// Whether the write happened or not, its outcome is unknown; a linearizable read that shows it settles it, and the same write again
-/// does always.
+/// Whether the write happened or not, its outcome is unknown; a linearizable read that shows it settles it, and the
+/// same write again does always.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_an_unknown_outcome() {
     let Some(node) = given(NODE) else { return };
@@ -150,7 +150,8 @@ async fn long_rows_are_read_in_parts() {
     assert_eq!(scanned, 6000);
 }
 
-/// Another program may leave a row without a value. It is not read as absent: a writer would then believe to be the first.
+/// Another program may leave a row without a value. It is not read as absent: a writer would then believe to be the
+/// first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_without_a_value_is_an_error() {
     let Some(node) = given(NODE) else { return };

@@ -1,8 +1,8 @@
-//! Nothing that was acknowledged is lost, and nobody is told another value than anybody else, when one of three nodes is killed
-//! while writers put into the same cells.
+//! Nothing that was acknowledged is lost, and nobody is told another value than anybody else, when one of three nodes
+//! is killed while writers put into the same cells.
 //!
-//! The nodes are this test's own: it starts and kills them by `scripts/cassandra`. It takes 40 to 100 seconds, most of which
-//! is the start of the nodes.
+//! The nodes are this test's own: it starts and kills them by `scripts/cassandra`. It takes 40 to 100 seconds, most of
+//! which is the start of the nodes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -107,7 +107,8 @@ impl Writer {
         told
     }
 
-    /// Puts into these starts of one row until it was told of each what it is. What is unknown is settled by the same put again.
+    /// Puts into these starts of one row until it was told of each what it is. What is unknown is settled by the same
+    /// put again.
     async fn settle(&self, mut starts: Vec<usize>, told: &mut Told) {
         let mut last = None;
         for _ in 0..MOST_TRIES {
@@ -183,8 +184,8 @@ async fn a_killed_node_loses_nothing_and_splits_nothing() {
     drop(nodes);
 }
 
-/// Until the others have noticed that a node is gone, which takes up to 20 seconds, they ask it too, and no other one instead: the table
-/// says that they must not.
+/// Until the others have noticed that a node is gone, which takes up to 20 seconds, they ask it too, and no other one
+/// instead: the table says that they must not.
 async fn read(reader: &Cassandra, table: &Table, cells: &[Cell], level: ReadLevel) -> Vec<Option<Bytes>> {
     let mut last = None;
     for _ in 0..MOST_TRIES {

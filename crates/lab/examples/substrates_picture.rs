@@ -2,7 +2,8 @@
 //! `knees` has found.
 //!
 //! ```sh
-//! glidepath knees substrates --provider s3-standard --fast-append 0.9 --tables 50 --commit-within 30s --budget 600s --json \
+//! glidepath knees substrates --provider s3-standard --fast-append 0.9 --tables 50 --commit-within 30s --budget 600s \
+//!   --json \
 //!     > knees.json
 //! cargo run --release -p glidepath-lab --example substrates_picture -- knees.json docs/images/substrates.svg
 //! ```

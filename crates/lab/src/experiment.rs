@@ -1,11 +1,11 @@
 //! What is to be run? A preset, an experiment file and the command line, each of which overrides the one before, become
 //! a list of checked points.
 //!
-//! A file has `title`, `description`, `preset` and `seeds` (a count), then any section of a [`Config`](glidepath_point::Config)
-//! that differs from the preset, then what varies: `[sweep]`, whose keys are paths into the configuration
-//! (`"arrivals.scale"`) with a list of values each, and `[[alternatives]]`, each with a `name` and several fields to
-//! `set` together. All combinations are points, the last axis varying fastest. Everything is checked before anything
-//! runs.
+//! A file has `title`, `description`, `preset` and `seeds` (a count), then any section of a
+//! [`Config`](glidepath_point::Config) that differs from the preset, then what varies: `[sweep]`, whose keys are paths
+//! into the configuration (`"arrivals.scale"`) with a list of values each, and `[[alternatives]]`, each with a `name`
+//! and several fields to `set` together. All combinations are points, the last axis varying fastest. Everything is
+//! checked before anything runs.
 //!
 //! Start with [`Experiment::load`]; `layers.rs` says what overrides what, `sweep.rs` reads the file.
 

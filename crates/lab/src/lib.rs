@@ -1,4 +1,4 @@
-//! What does an experiment say? From a TOML file to plans, parallel runs, results, pictures and reports.
+//! What are the results of an experiment? From a TOML file to plans, parallel runs, results, pictures and reports.
 
 pub mod experiment;
 mod interval;

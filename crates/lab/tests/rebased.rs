@@ -59,8 +59,8 @@ fn overwrites_conflict_and_land_because_appends_wait_for_them() {
     assert!(committed(&records, Kind::FastAppend) > 0.999);
 }
 
-/// Several servers move the same table, each with the appends of its own clients: no conflict reaches a client, and what
-/// one server commits costs the others another try.
+/// Several servers move the same table, each with the appends of its own clients: no conflict reaches a client, and
+/// what one server commits costs the others another try.
 #[test]
 fn appends_through_several_servers_do_not_conflict() {
     for protocol in ["catalog-file", "manifest-chain", "tickets"] {

@@ -146,8 +146,9 @@ fn set_hold(profile: &mut Profile, operation: Operation, index: usize, nanos: f6
     }
 }
 
-/// The most operations for one failure rate: eight for each attempt of [`ATTEMPTS`](crate::profile::ATTEMPTS), for warm-ups
-/// and for what goes on while a trial waits for a slow operation. Stores that need 100 µs or more for one do not reach it.
+/// The most operations for one failure rate: eight for each attempt of [`ATTEMPTS`](crate::profile::ATTEMPTS), for
+/// warm-ups and for what goes on while a trial waits for a slow operation. Stores that need 100 µs or more for one do
+/// not reach it.
 const MOST_OPERATIONS: u64 = 200_000;
 
 /// No one stops it.
@@ -188,7 +189,8 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// As it was measured, but with this multiple of the trials, so that the simulated error is smaller than the
-    /// measured one, or with as many trials as have this number of attempts. Once `stop` is set, nothing more is simulated.
+    /// measured one, or with as many trials as have this number of attempts. Once `stop` is set, nothing more is
+    /// simulated.
     #[must_use]
     pub fn of(plan: &Plan, times: u32, attempts: f64, stop: &'a AtomicBool) -> Self {
         let trials = plan.trials.saturating_mul(times);

@@ -6,8 +6,8 @@
 //! A writer that has made the number of operations in the cost estimate makes no more, even while the trial waits for
 //! others. It closes counting as soon as every writer has an operation that counts, and waits.
 //!
-//! A trial of a simulated store may have a bound on its operations, because a store in memory does millions of them in the
-//! time of a trial. Half of them end the warm-up, all of them the trial.
+//! A trial of a simulated store may have a bound on its operations, because a store in memory does millions of them in
+//! the time of a trial. Half of them end the warm-up, all of them the trial.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

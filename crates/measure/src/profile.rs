@@ -111,8 +111,8 @@ impl<'a> Sorted<'a> {
 /// `None`); it stands in for other operations that were not measured, and their `source` says so.
 /// `latency_includes_read` comes from the site.
 ///
-/// `progress` gets the number of simulated failure rates, and the most that are necessary. If `stop` is set meanwhile, the
-/// profile means nothing.
+/// `progress` gets the number of simulated failure rates, and the most that are necessary. If `stop` is set meanwhile,
+/// the profile means nothing.
 #[must_use]
 pub fn profile(
     fitted: &[Fitted<'_>],

@@ -1,4 +1,4 @@
-//! The content of a catalog, and the rules for when two changes to it conflict.
+//! What is in a catalog, and when do two changes conflict?
 //!
 //! Only values and rules: no input or output, no clock, no randomness. All other crates use these types. Not here: how
 //! a root is stored, how long anything takes, who commits.

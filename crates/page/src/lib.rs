@@ -1,8 +1,8 @@
 //! How does a report look, as a page and as text?
 //!
-//! A [`ReportPage`] is plain data. [`ReportPage::html`] makes one file of it, which works offline. [`ReportPage::markdown`] has the same
-//! findings and tables, without the charts, for readers in a terminal or an editor. [`document`] wraps every HTML
-//! report, also those with sections of their own kind.
+//! A [`ReportPage`] is plain data. [`ReportPage::html`] makes one file of it, which works offline.
+//! [`ReportPage::markdown`] has the same findings and tables, without the charts, for readers in a terminal or an
+//! editor. [`document`] wraps every HTML report, also those with sections of their own kind.
 
 mod document;
 mod markdown;

@@ -1,8 +1,8 @@
 //! How is a chart drawn?
 //!
-//! A [`Chart`] is plain data: [`HeatMap`], [`LineChart`], [`NamedBars`], [`StackedBars`], [`Tornado`], or several of them
-//! as [`Panels`]. [`Chart::svg`] draws it as a self-contained SVG document, and [`png`] renders that
-//! document with a bundled font, so that no font needs to be installed.
+//! A [`Chart`] is plain data: [`HeatMap`], [`LineChart`], [`NamedBars`], [`StackedBars`], [`Tornado`], or several of
+//! them as [`Panels`]. [`Chart::svg`] draws it as a self-contained SVG document, and [`png`] renders that document with
+//! a bundled font, so that no font needs to be installed.
 //!
 //! * The same chart gives the same bytes.
 //! * The SVG has neither ids, styles, scripts nor links: many may stand inline in one HTML page.

@@ -1,4 +1,5 @@
-//! What are named bars, and how are they drawn? One below the other, so that long names can be read, each with its value.
+//! What are named bars, and how are they drawn? One below the other, so that long names can be read, each with its
+//! value.
 
 use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, VPos};

@@ -1,9 +1,9 @@
 //! Leading in several queues: in all of them at once or, if that fails a few times, in one after the other.
 //!
-//! Who tries all at once holds up no queue while it waits for another. It might wait for ever, so after [`AT_ONCE`] tries it
-//! keeps the roles that it has while it waits for the next. Then it takes the queues in the order in which all callers give them, so no
-//! two wait for each other. In each queue it keeps the place of its arrival, however often it waits there: so nobody that came later
-//! leads before it where it waits. Others lead in its other queues meanwhile.
+//! Who tries all at once holds up no queue while it waits for another. It might wait for ever, so after [`AT_ONCE`]
+//! tries it keeps the roles that it has while it waits for the next. Then it takes the queues in the order in which all
+//! callers give them, so no two wait for each other. In each queue it keeps the place of its arrival, however often it
+//! waits there: so nobody that came later leads before it where it waits. Others lead in its other queues meanwhile.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! How do many tasks hand their requests to one task, the leader, that answers them?
 //!
-//! A task [enqueues](Queue::enqueue) a request and waits for its [`Ticket`]. The one that has the [`Seat`] takes requests and answers them.
-//! Or tasks lead in turn: each [joins](Queue::join), and leads when nobody that came before it waits. [`Several`] leads in several queues.
-//! The queue sends nothing and reads no clock. Whatever becomes of the leader, no task waits for an answer that cannot come.
+//! A task [enqueues](Queue::enqueue) a request and waits for its [`Ticket`]. The one that has the [`Seat`] takes
+//! requests and answers them. Or tasks lead in turn: each [joins](Queue::join), and leads when nobody that came before
+//! it waits. [`Several`] leads in several queues. The queue sends nothing and reads no clock. Whatever becomes of the
+//! leader, no task waits for an answer that cannot come.
 
 mod all;
 mod queue;

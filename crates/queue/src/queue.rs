@@ -8,9 +8,9 @@
 //! A request is in one state at a time: waiting, taken by the leader ([`Taken`]), or answered. Whatever ends a state
 //! without an answer sends one, so no writer waits for an answer that cannot come.
 //!
-//! A leader stays until the end, and others [enqueue](Queue::enqueue). Or each leads for a while: who [joins](Queue::join) waits
-//! for an answer or for the role, which passes from each leader to the first that waits. Nobody comes between, so nobody is
-//! overtaken by those that came later.
+//! A leader stays until the end, and others [enqueue](Queue::enqueue). Or each leads for a while: who
+//! [joins](Queue::join) waits for an answer or for the role, which passes from each leader to the first that waits.
+//! Nobody comes between, so nobody is overtaken by those that came later.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -165,8 +165,8 @@ impl<R, A> Queue<R, A> {
         self.put(request, None)
     }
 
-    /// Puts a request in its place by arrival. Its writer is to wait for its [turn](Ticket::turn) to lead, unless a leader answers it
-    /// first; if nobody leads, it is its turn.
+    /// Puts a request in its place by arrival. Its writer is to wait for its [turn](Ticket::turn) to lead, unless a
+    /// leader answers it first; if nobody leads, it is its turn.
     pub fn join(self: &Arc<Self>, request: R, arrival: Arrival) -> Result<Ticket<R, A>, NotQueued> {
         self.put(request, Some(arrival))
     }
@@ -408,8 +408,8 @@ impl<R, A> Seat<R, A> {
         taken
     }
 
-    /// Passes the role to the first that waits; if that goes away, to the next. All stay in the queue, so that who leads next takes
-    /// them together.
+    /// Passes the role to the first that waits; if that goes away, to the next. All stay in the queue, so that who
+    /// leads next takes them together.
     pub fn hand_over(mut self) {
         let next = {
             let mut state = self.queue.locked();

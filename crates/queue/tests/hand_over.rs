@@ -154,8 +154,8 @@ fn a_leader_that_stops_tells_all_that_wait() {
     assert!(matches!(queue.join(3, queue.arrive()), Err(NotQueued::Closed)));
 }
 
-/// One whose turn it is in a queue, and cannot lead in another one, keeps nobody waiting in the first, and is the next there
-/// whoever came meanwhile.
+/// One whose turn it is in a queue, and cannot lead in another one, keeps nobody waiting in the first, and is the next
+/// there whoever came meanwhile.
 #[test]
 fn who_cannot_lead_everywhere_calls_the_next_and_keeps_its_places() {
     let [first, second] = [(); 2].map(|()| Arc::new(Asked::new(9)));

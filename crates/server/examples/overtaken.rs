@@ -1,8 +1,8 @@
 //! How long does a commit take at a server, while another server commits to one of its tables all the time?
 //!
 //! Two servers on one folder, with a latency added to each request to the storage. Eight clients of the first commit to
-//! the table `hot`. At the second, two clients commit to the table `calm`, and one to both tables at once. Prints the commits of
-//! each and how long they took.
+//! the table `hot`. At the second, two clients commit to the table `calm`, and one to both tables at once. Prints the
+//! commits of each and how long they took.
 //!
 //! ```sh
 //! cargo run --release -p glidepath-server --example overtaken -- PROTOCOL [LATENCY_MS [SECONDS]]

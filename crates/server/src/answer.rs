@@ -1,7 +1,7 @@
 //! Answers: JSON, and the status codes of errors.
 //!
-//! A status code is a promise about the effect of the request: 409 is given only if it certainly had none, since clients
-//! then delete the files that they wrote; a commit that may have taken effect is answered 500.
+//! A status code is a promise about the effect of the request: 409 is given only if it certainly had none, since
+//! clients then delete the files that they wrote; a commit that may have taken effect is answered 500.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -1,5 +1,5 @@
-//! Bodies of answers in several pieces, none of which is copied: the metadata of a table may be a megabyte, and many clients
-//! get the same.
+//! Bodies of answers in several pieces, none of which is copied: the metadata of a table may be a megabyte, and many
+//! clients get the same.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -1,7 +1,8 @@
 //! Are the objects of the catalog and the files of tables apart?
 //!
-//! Clients name locations in the warehouse, and with short-lived credentials they write there; if the catalog is there too, a
-//! table can be put over it. And a warehouse in the folders of the catalog has files that the store takes for its own.
+//! Clients name locations in the warehouse, and with short-lived credentials they write there; if the catalog is there
+//! too, a table can be put over it. And a warehouse in the folders of the catalog has files that the store takes for
+//! its own.
 
 use glidepath_protocols::registry::Protocol;
 use glidepath_stores::base_location;

@@ -212,8 +212,8 @@ fn fits_rows(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The life of a server. In a box, as its start is: the compiler makes the code of other futures again in each crate that
-/// runs them, and this is most of the server.
+/// The life of a server. In a box, as its start is: the compiler makes the code of other futures again in each crate
+/// that runs them, and this is most of the server.
 pub type Serves = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
 
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -330,8 +330,8 @@ impl Server {
         Handle { app: self.app.clone(), tls: self.tls.clone() }
     }
 
-    /// Serves until `stop` is done. Then it says that it is not ready, goes on for the time that is configured, accepts no
-    /// further connection, and ends after the last answer, or when the time for that is over.
+    /// Serves until `stop` is done. Then it says that it is not ready, goes on for the time that is configured, accepts
+    /// no further connection, and ends after the last answer, or when the time for that is over.
     ///
     /// # Errors
     /// If requests were left without an answer.
@@ -411,7 +411,8 @@ async fn found_or_created(store: Store, protocol: Protocol) -> Result<(AnyCatalo
         let protocol = match AnyCatalog::find(LiveEnv::new(), store.clone(), "").await {
             Ok(catalog) => match catalog.load().await {
                 Ok(_) => return Ok((catalog, false)),
-                // Only its label is there: a server that creates it now, or that died before it had done so, wrote that.
+                // Only its label is there: a server that creates it now, or that died before it had done so, wrote
+                // that.
                 Err(LoadError::NotFound) => catalog.protocol(),
                 Err(error) => return Err(error.into()),
             },

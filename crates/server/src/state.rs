@@ -59,9 +59,9 @@ impl App {
         self.workers.run(move || work(service)).await
     }
 
-    /// A table, as it is now. If nothing has to be waited for, this thread looks itself: to hand the request over to a thread
-    /// of the service and back takes longer than the load. Loads that come fast are handed over, because they share a look at
-    /// the catalog.
+    /// A table, as it is now. If nothing has to be waited for, this thread looks itself: to hand the request over to a
+    /// thread of the service and back takes longer than the load. Loads that come fast are handed over, because they
+    /// share a look at the catalog.
     pub(crate) async fn load_table(&self, table: &Identifier) -> Result<Loaded<TableMetadata>, ServiceError> {
         if self.at_once
             && self.loads.after() >= SPARSE
@@ -74,8 +74,8 @@ impl App {
         self.run(move |service| async move { service.load_table(&table).await }).await
     }
 
-    /// Makes the folder for the metadata of a table that is staged, if the warehouse is a folder: before its first commit
-    /// clients write manifests there, and DuckDB makes no folder for them.
+    /// Makes the folder for the metadata of a table that is staged, if the warehouse is a folder: before its first
+    /// commit clients write manifests there, and DuckDB makes no folder for them.
     pub(crate) async fn prepare_folder(&self, table: &str) {
         let Some(path) = table.strip_prefix("file:").filter(|_| self.on_disk) else { return };
         let folder = format!("/{}/metadata", path.trim_matches('/'));

@@ -1,8 +1,9 @@
 //! Threads that run the service.
 //!
-//! The futures of protocols are not `Send` (the traits of the seam make no such promise, because the simulated world has
-//! one thread), so each runs on one thread from its beginning to its end; decision 17 has the alternatives. A request
-//! that is handed over runs to its end even if the client goes away: a commit may be made for several clients at once.
+//! The futures of protocols are not `Send` (the traits of the seam make no such promise, because the simulated world
+//! has one thread), so each runs on one thread from its beginning to its end; decision 17 has the alternatives. A
+//! request that is handed over runs to its end even if the client goes away: a commit may be made for several clients
+//! at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Live object stores, chosen by URL. They implement the same traits as the simulated stores, so protocols run on them
-//! unchanged.
+//! How are real stores accessed? Live object stores, chosen by URL. They implement the same traits as the simulated
+//! stores, so protocols run on them unchanged.
 //!
 //! | URL | store |
 //! |---|---|

@@ -97,8 +97,8 @@ fn unsent(cause: Cause) -> Denial {
     Denial::certain(cause).passing()
 }
 
-/// Without its type, so that the futures of protocols, which have one for each kind of store, do not contain those of two
-/// drivers.
+/// Without its type, so that the futures of protocols, which have one for each kind of store, do not contain those of
+/// two drivers.
 type Call<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl ObjectStore for RowStore {

@@ -1,6 +1,7 @@
 //! How is the URL of a store shown to people?
 
-/// The URL of a store without the password that it may hold. Where it cannot be told which part is one, less of the URL.
+/// The URL of a store without the password that it may hold. Where it cannot be told which part is one, less of the
+/// URL.
 #[must_use]
 pub fn shown(store: &str) -> String {
     let whole = || store.to_owned();

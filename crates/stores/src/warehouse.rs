@@ -1,5 +1,5 @@
-//! Warehouses: stores in which the key `a/b` is the file or object `a/b`, plainly, because other programs read and write
-//! the same files. They name a file by the warehouse's location, a slash and the key, without any encoding.
+//! Warehouses: stores in which the key `a/b` is the file or object `a/b`, plainly, because other programs read and
+//! write the same files. They name a file by the warehouse's location, a slash and the key, without any encoding.
 //!
 //! | URL | where objects are | location |
 //! |---|---|---|

@@ -331,7 +331,8 @@ async fn files_of_others_hide_no_objects() {
     }
 }
 
-/// Somebody's folders lead to one another in 2^30 ways, or are deeper than any key; what the owner has linked is listed.
+/// Somebody's folders lead to one another in 2^30 ways, or are deeper than any key; what the owner has linked is
+/// listed.
 #[tokio::test]
 async fn links_are_followed_and_do_not_lead_astray() {
     let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,4 +1,5 @@
-//! Objects in the cells of key-value stores: do they keep the contract of objects, and do protocols keep theirs on them?
+//! Objects in the cells of key-value stores: do they keep the contract of objects, and do protocols keep theirs on
+//! them?
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -1,6 +1,6 @@
 //! What does a client write and send to commit a snapshot? For simulated clients. The files, a manifest and a manifest
-//! list, are small and valid, because servers that rebase decode them; they are written by another implementation of Avro
-//! than the one of [`rebase`](crate::rebase).
+//! list, are small and valid, because servers that rebase decode them; they are written by another implementation of
+//! Avro than the one of [`rebase`](crate::rebase).
 
 use apache_avro::types::Value as Avro;
 use apache_avro::{Schema, Writer};
@@ -47,8 +47,8 @@ fn absent() -> Avro {
 /// Between the blocks of a file, and after its header.
 const MARKER: [u8; 16] = [7; 16];
 
-/// A file of these records. A run is a function of its seed, so the marker is always the same, and the header is written
-/// here: the library writes its fields in any order.
+/// A file of these records. A run is a function of its seed, so the marker is always the same, and the header is
+/// written here: the library writes its fields in any order.
 fn file(schema: &Value, metadata: &[(&str, &str)], records: Vec<Avro>) -> Result<Bytes, apache_avro::Error> {
     let parsed = Schema::parse(schema)?;
     let mut writer = Writer::builder().schema(&parsed).writer(Vec::new()).marker(MARKER).build();

@@ -112,7 +112,8 @@ pub fn apply(
     let builder = || current.clone().into_builder(file.map(str::to_owned));
     if updates.iter().any(|update| matches!(update, TableUpdate::AddSnapshot { .. })) {
         return applied(builder(), updates).map_err(|misfit| match misfit {
-            // What the crate says of a snapshot without a parent whose number is taken. In version 1 numbers mean nothing.
+            // What the crate says of a snapshot without a parent whose number is taken. In version 1 numbers mean
+            // nothing.
             Misfit::Invalid(words)
                 if words.contains("greater than last sequence number")
                     && current.format_version() > FormatVersion::V1 =>
@@ -136,8 +137,8 @@ pub fn apply(
     if behind { applied(dated(builder(), current, newest)?, updates) } else { built }
 }
 
-/// These updates, with those snapshots to remove only that are there, each once: the crate compares each with all. What the table
-/// has of their statistics goes with them, as in Iceberg's own library.
+/// These updates, with those snapshots to remove only that are there, each once: the crate compares each with all. What
+/// the table has of their statistics goes with them, as in Iceberg's own library.
 fn known(mut updates: Vec<TableUpdate>, current: &TableMetadata) -> Vec<TableUpdate> {
     let added: BTreeSet<i64> = updates
         .iter()
@@ -170,8 +171,8 @@ fn known(mut updates: Vec<TableUpdate>, current: &TableMetadata) -> Vec<TableUpd
     updates
 }
 
-/// A builder whose next version has this date. The crate takes the date of a snapshot that is added, so this adds one and
-/// removes it again.
+/// A builder whose next version has this date. The crate takes the date of a snapshot that is added, so this adds one
+/// and removes it again.
 fn dated(builder: TableMetadataBuilder, current: &TableMetadata, at: i64) -> Result<TableMetadataBuilder, Misfit> {
     let free = (0..).find(|id| current.snapshot_by_id(*id).is_none()).unwrap_or(i64::MAX);
     let snapshot = Snapshot::builder()
@@ -257,8 +258,8 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
 /// among the updates, then the others. `location` is used if no update gives one.
 ///
 /// # Errors
-/// As [`create`] and [`apply`]. Also if its columns or partition fields have other ids than a creation assigns: files that
-/// were written with them would be read as other columns.
+/// As [`create`] and [`apply`]. Also if its columns or partition fields have other ids than a creation assigns: files
+/// that were written with them would be read as other columns.
 pub fn create_by_updates(updates: Vec<TableUpdate>, location: String, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     let mut first = First { location, ..First::default() };
     let rest: Vec<TableUpdate> = updates.into_iter().filter_map(|update| first.take(update)).collect();

@@ -1,9 +1,9 @@
 //! Default values of columns: does the crate `iceberg` write them as it read them?
 //!
-//! It drops those that it cannot read (all of timestamps with nanoseconds, and wrong ones), writes others than it read (of
-//! structs, of decimals with too many digits), and panics for some (times before 1970 with a fraction of a second). Rows
-//! that were written before their column was added would then be read with other values, or not at all. So requests that
-//! have one are refused, and a table whose file has one is not committed to.
+//! It drops those that it cannot read (all of timestamps with nanoseconds, and wrong ones), writes others than it read
+//! (of structs, of decimals with too many digits), and panics for some (times before 1970 with a fraction of a second).
+//! Rows that were written before their column was added would then be read with other values, or not at all. So
+//! requests that have one are refused, and a table whose file has one is not committed to.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -39,7 +39,8 @@ pub(crate) fn first_lost(value: &mut Value) -> Option<String> {
     found
 }
 
-/// Takes the default values away that would not be kept, and that the crate may panic at. Returns whether there were any.
+/// Takes the default values away that would not be kept, and that the crate may panic at. Returns whether there were
+/// any.
 pub(crate) fn without_lost(value: &mut Value) -> bool {
     let mut any = false;
     each_column(value, &mut |column| {

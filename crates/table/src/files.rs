@@ -1,10 +1,11 @@
-//! The files of tables: metadata, manifest lists, manifests, data. A file is written once, under a fresh name, and never
-//! changes.
+//! The files of tables: metadata, manifest lists, manifests, data. A file is written once, under a fresh name, and
+//! never changes.
 
 use bytes::Bytes;
 use glidepath_env::Cause;
 
-/// The most bytes of a file that is read: far above what metadata, lists and manifests have, and little enough to be in memory.
+/// The most bytes of a file that is read: far above what metadata, lists and manifests have, and little enough to be in
+/// memory.
 pub const MOST: u64 = 128 << 20;
 
 /// Files by their locations, such as `s3://bucket/lake/tables/orders/metadata/00001.metadata.json`.
@@ -22,8 +23,8 @@ pub trait Files {
         async { None }
     }
 
-    /// Writes a file of a fresh name and makes it durable. After an error, the file may exist or may still appear; nobody
-    /// refers to it.
+    /// Writes a file of a fresh name and makes it durable. After an error, the file may exist or may still appear;
+    /// nobody refers to it.
     fn write(&self, location: &str, bytes: Bytes) -> impl Future<Output = Result<(), FileError>>;
 
     /// Removes a file; also succeeds if there is none. The caller has a proof that nothing refers to it.

@@ -1,9 +1,10 @@
-//! JSON of Iceberg, with the types of format version 3 that the crate `iceberg` does not know: `variant`, `unknown`, `geometry`
-//! and `geography`.
+//! JSON of Iceberg, with the types of format version 3 that the crate `iceberg` does not know: `variant`, `unknown`,
+//! `geometry` and `geography`.
 //!
-//! A schema is kept and compared by this server, and never used to read data. So in memory a column of such a type has a
-//! stand-in, a type `fixed` of a length that no table can have (Java's are below 2^31), and its own type again in all JSON
-//! that is written. Requests and metadata files are decoded by [`decode`], and metadata is written through [`restore`].
+//! A schema is kept and compared by this server, and never used to read data. So in memory a column of such a type has
+//! a stand-in, a type `fixed` of a length that no table can have (Java's are below 2^31), and its own type again in all
+//! JSON that is written. Requests and metadata files are decoded by [`decode`], and metadata is written through
+//! [`restore`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,14 +22,14 @@ const DIGITS: &str = "9007199";
 /// The longest `fixed` that a table can have.
 pub(crate) const LONGEST_FIXED: u64 = i32::MAX as u64;
 
-/// The most types that a process can tell apart, the most that are new in one request, and the most bytes of each. A metadata file
-/// may have any number: it has what many requests have brought.
+/// The most types that a process can tell apart, the most that are new in one request, and the most bytes of each. A
+/// metadata file may have any number: it has what many requests have brought.
 const MOST: usize = 900_000;
 const MOST_NEW: usize = 64;
 const LONGEST: usize = 256;
 
-/// Texts that JSON has in which a type may need a stand-in, or be written like one, or a default value be lost; a backslash
-/// may hide them.
+/// Texts that JSON has in which a type may need a stand-in, or be written like one, or a default value be lost; a
+/// backslash may hide them.
 const SIGNS: [&str; 7] = ["\"variant\"", "\"unknown\"", "\"geometry", "\"geography", DIGITS, "\\u", defaults::SIGN];
 
 /// How edges between points of a geography are drawn.
@@ -61,8 +62,8 @@ fn names() -> MutexGuard<'static, Names> {
 /// The value in the JSON of a request.
 ///
 /// # Errors
-/// If it is something else, has a type that is not in Iceberg's specification, or too many that are new, or a default value
-/// that would not be kept.
+/// If it is something else, has a type that is not in Iceberg's specification, or too many that are new, or a default
+/// value that would not be kept.
 pub fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     decode_with(json, MOST_NEW, |value| match defaults::first_lost(value) {
         Some(words) => Err(serde_json::Error::custom(words)),
@@ -102,8 +103,8 @@ pub(crate) fn stand_in(metadata: &mut Value) {
     stand_in_up_to(metadata, MOST);
 }
 
-/// The same for any value, with so many new types. Returns whether anything was changed. What is written like a stand-in is made
-/// unreadable.
+/// The same for any value, with so many new types. Returns whether anything was changed. What is written like a
+/// stand-in is made unreadable.
 fn stand_in_up_to(value: &mut Value, most_new: usize) -> bool {
     let (mut replaced, mut left) = (false, most_new);
     replace(value, &mut |given| {

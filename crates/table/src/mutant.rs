@@ -1,4 +1,5 @@
-//! Can the checkers fail? Known ways to rebase wrongly, for tests to switch on. Without the feature `mutants`, none can be.
+//! Can the checkers fail? Known ways to rebase wrongly, for tests to switch on. Without the feature `mutants`, none can
+//! be.
 
 /// A known mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

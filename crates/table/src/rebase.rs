@@ -200,8 +200,8 @@ pub async fn rebase_read(
     })
 }
 
-/// Whether a file is where clients write those of this table. The server reads no others for a client: they may be of a table
-/// that the client may not read.
+/// Whether a file is where clients write those of this table. The server reads no others for a client: they may be of a
+/// table that the client may not read.
 fn is_of_table(metadata: &TableMetadata, file: &str) -> Result<(), Why> {
     // The paths of data may be anywhere.
     let named = metadata.properties().get("write.metadata.path").map(String::as_str);

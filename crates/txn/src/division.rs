@@ -1,15 +1,15 @@
 //! Many cells are to be loaded: in which batches, one request each?
 //!
-//! The three cell loaders that Palantir AtlasDB's architecture decision record 16 compares, as plans for any store with rows
-//! and columns. A [`Planner`] divides a list of cells into batches; sending them, in parallel or not, is the caller's part.
-//! A store whose requests ask for one row each takes the batches [by row](Batch::by_row).
+//! The three cell loaders that Palantir AtlasDB's architecture decision record 16 compares, as plans for any store with
+//! rows and columns. A [`Planner`] divides a list of cells into batches; sending them, in parallel or not, is the
+//! caller's part. A store whose requests ask for one row each takes the batches [by row](Batch::by_row).
 //!
-//! AtlasDB's store reads one column of many rows with one request, so its selective loader keeps columns together. Over CQL, Cassandra
-//! reads many columns of one row with one request, so there it keeps [rows](Axis::Row) together. The other stores of this project take
-//! any cells in one request.
+//! AtlasDB's store reads one column of many rows with one request, so its selective loader keeps columns together. Over
+//! CQL, Cassandra reads many columns of one row with one request, so there it keeps [rows](Axis::Row) together. The
+//! other stores of this project take any cells in one request.
 //!
-//! Every plan holds the same cells as the list, a cell as many times as the list does. The same list in the same order gives
-//! the same plan.
+//! Every plan holds the same cells as the list, a cell as many times as the list does. The same list in the same order
+//! gives the same plan.
 
 #[cfg(test)]
 mod tests;
@@ -26,11 +26,12 @@ use glidepath_env::Cell;
 pub enum Division {
     /// Cells of one column in each batch: good for few columns with many cells each. The first cell loader of AtlasDB.
     PerColumn,
-    /// Batches as long as [`Limits::cross_column`] allows, whatever the columns; in the order of the list. In AtlasDB it was
-    /// measured and not used: one request with many cells keeps fewer threads of a store busy than several small ones.
+    /// Batches as long as [`Limits::cross_column`] allows, whatever the columns; in the order of the list. In AtlasDB
+    /// it was measured and not used: one request with many cells keeps fewer threads of a store busy than several small
+    /// ones.
     Full,
-    /// Rows with many cells have batches to themselves, the others share batches: AtlasDB's `CellLoader` 2, which does so with
-    /// columns ([`Axis`]).
+    /// Rows with many cells have batches to themselves, the others share batches: AtlasDB's `CellLoader` 2, which does
+    /// so with columns ([`Axis`]).
     Selective,
 }
 
@@ -56,16 +57,16 @@ impl Axis {
 /// How many cells a batch may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// In a batch with cells of several columns, or of several rows if the division keeps [rows](Axis::Row) together: from 1 to
-    /// `single_query`. With 1 no two cells share a batch, unless their column or row has several.
+    /// In a batch with cells of several columns, or of several rows if the division keeps [rows](Axis::Row) together:
+    /// from 1 to `single_query`. With 1 no two cells share a batch, unless their column or row has several.
     pub cross_column: usize,
     /// In any batch: at least 1.
     pub single_query: usize,
 }
 
 impl Default for Limits {
-    /// What AtlasDB sets where nothing is configured: 200 and 50,000. The benchmarks of its architecture decision record 16
-    /// name the same two numbers, but in reverse.
+    /// What AtlasDB sets where nothing is configured: 200 and 50,000. The benchmarks of its architecture decision
+    /// record 16 name the same two numbers, but in reverse.
     fn default() -> Self {
         Self { cross_column: 200, single_query: 50_000 }
     }
@@ -159,12 +160,13 @@ impl Planner {
     /// 3. The cells of the other rows, one row after another, make up batches of [`Limits::cross_column`] cells and
     ///    then the rest. They come last.
     ///
-    /// So a batch with cells of several rows holds all cells of each of them in the list, except perhaps of its first and
-    /// its last row.
+    /// So a batch with cells of several rows holds all cells of each of them in the list, except perhaps of its first
+    /// and its last row.
     #[must_use]
     pub fn selective(self, cells: Vec<Cell>) -> Vec<Batch> {
         let Limits { cross_column, single_query } = self.limits;
-        // Usual, and then the plan is that of `full`. Groups of 10,000 cells take up to 0.8 ms, an embedded load of them 4 ms.
+        // Usual, and then the plan is that of `full`. Groups of 10,000 cells take up to 0.8 ms, an embedded load of
+        // them 4 ms.
         if self.axis == Axis::Row && rows_are_together(&cells, cross_column) {
             return self.full(cells);
         }
@@ -189,8 +191,8 @@ impl Batch {
         &self.cells
     }
 
-    /// The same cells, for stores whose requests ask for one row each: rows in byte order, the columns of each in the order
-    /// of the batch.
+    /// The same cells, for stores whose requests ask for one row each: rows in byte order, the columns of each in the
+    /// order of the batch.
     #[must_use]
     pub fn by_row(&self) -> Vec<RowCells> {
         let mut rows: BTreeMap<&Bytes, Vec<Bytes>> = BTreeMap::new();
@@ -223,8 +225,8 @@ fn rows_are_together(cells: &[Cell], most: usize) -> bool {
     rows.is_sorted_by(|one, other| one < other)
 }
 
-/// The cells of each row or column, in the order of the list. Rows are in the order in which they begin there, because a caller
-/// may know what is near to what in the store; columns are in byte order, as in AtlasDB.
+/// The cells of each row or column, in the order of the list. Rows are in the order in which they begin there, because
+/// a caller may know what is near to what in the store; columns are in byte order, as in AtlasDB.
 fn grouped(axis: Axis, cells: Vec<Cell>) -> Vec<Vec<Cell>> {
     // Most lists have the cells of a row one after another, and looking up each run is cheaper than each cell.
     let runs: Vec<usize> = cells.chunk_by(|one, other| axis.of(one) == axis.of(other)).map(<[Cell]>::len).collect();

@@ -1,14 +1,15 @@
 //! In which cell is the outcome of a transaction, and which bytes say what it was?
 //!
-//! [`Encoding`] is the face of the three encodings of Palantir AtlasDB: [`Original`], [`Tickets`] and [`Staged`]. Each gives
-//! every start timestamp a cell of its own, and can be read backwards: a cell gives the start timestamp, a value the outcome.
-//! The numbers in them are written as [`var_long`] says.
+//! [`Encoding`] is the face of the three encodings of Palantir AtlasDB: [`Original`], [`Tickets`] and [`Staged`]. Each
+//! gives every start timestamp a cell of its own, and can be read backwards: a cell gives the start timestamp, a value
+//! the outcome. The numbers in them are written as [`var_long`] says.
 //!
 //! Decoders take any bytes, and refuse what no encoder wrote: what decodes encodes back to the same bytes. Bytes do not
-//! say which encoding wrote them, and some are good in two encodings. So a table's encoding must be known before it is read:
-//! it is chosen when the table is created, or by ranges of start timestamps.
+//! say which encoding wrote them, and some are good in two encodings. So a table's encoding must be known before it is
+//! read: it is chosen when the table is created, or by ranges of start timestamps.
 //!
-//! A value is found by the start timestamp of its transaction, so a transaction keeps the encoding that it started under.
+//! A value is found by the start timestamp of its transaction, so a transaction keeps the encoding that it started
+//! under.
 
 mod error;
 mod original;
@@ -64,8 +65,8 @@ impl Encoding {
         }
     }
 
-    /// The entry with which an outcome is decided: the one to write if the cell is absent. It is staged where there are two
-    /// phases. Only then must a second, plain write follow, of [`Entry::committed`].
+    /// The entry with which an outcome is decided: the one to write if the cell is absent. It is staged where there are
+    /// two phases. Only then must a second, plain write follow, of [`Entry::committed`].
     #[must_use]
     pub fn deciding(self, outcome: Outcome) -> Entry {
         let stage = match self {
@@ -138,8 +139,8 @@ impl Entry {
     }
 }
 
-/// How far the two phases of writing an entry have come. It is about the entry, not about the transaction: an entry that
-/// says *aborted* goes through both stages too.
+/// How far the two phases of writing an entry have come. It is about the entry, not about the transaction: an entry
+/// that says *aborted* goes through both stages too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The guarded write was seen, perhaps on some replicas only: a reader must confirm it before it relies on it.

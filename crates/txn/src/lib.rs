@@ -1,13 +1,14 @@
-//! Where does a store with rows and columns keep the outcome of a transaction, and how are many outcomes loaded at once?
+//! When did a transaction end, and how? Timestamps and the table of transactions, in any store with rows and columns.
 //!
-//! A transactions table maps the start timestamp of a transaction to its outcome: committed at a timestamp, or aborted. A
-//! transaction whose outcome is not decided yet has no cell. This crate says which cell that is and what the value holds
-//! ([`encoding`]), and in which batches to ask for many cells ([`division`]); these parts are pure. [`timestamps`] gives out the
-//! timestamps, and [`table`] ends transactions and tells how they ended; [`writer`] does it for many tasks
-//! at once.
+//! A transactions table maps the start timestamp of a transaction to its outcome: committed at a timestamp, or aborted.
+//! A transaction whose outcome is not decided yet has no cell. This crate says which cell that is and what the value
+//! holds ([`encoding`]), and in which batches to ask for many cells ([`division`]); these parts are pure.
+//! [`timestamps`] gives out the timestamps, and [`table`] ends transactions and tells how they ended; [`writer`] does
+//! it for many tasks at once.
 //!
-//! Start with [`Encoding`]; then [`Tickets`], which spreads start timestamps that follow each other over several rows; then
-//! [`Planner`]. The designs are those of Palantir AtlasDB, as its architecture decision records 16 and 17 describe them.
+//! Start with [`Encoding`]; then [`Tickets`], which spreads start timestamps that follow each other over several rows;
+//! then [`Planner`]. The designs are those of Palantir AtlasDB, as its architecture decision records 16 and 17 describe
+//! them.
 //!
 //! ```
 //! use glidepath_txn::{Encoding, Entry, Outcome, Partitioning, Stage, Tickets, Timestamp};

@@ -1,20 +1,23 @@
-//! How is a service taken back to a timestamp? What committed after it becomes aborted, and what had not ended is aborted.
+//! How is a service taken back to a timestamp? What committed after it becomes aborted, and what had not ended is
+//! aborted.
 //!
-//! A backup of the data of transactions is what the store had at some moment, and a timestamp that was given out before that
-//! moment, the *backup timestamp*: data of transactions that committed up to it is in the backup. To restore: put the data back, and
-//! then the service, with [`restore`]:
+//! A backup of the data of transactions is what the store had at some moment, and a timestamp that was given out before
+//! that moment, the *backup timestamp*: data of transactions that committed up to it is in the backup. To restore: put
+//! the data back, and then the service, with [`restore`]:
 //!
 //! 1. Take a timestamp: the *last*. Transactions that start after it are not touched.
-//! 2. Go through all start timestamps from the *oldest* one that may end after the backup timestamp was asked for, or from the one
-//!    behind the backup timestamp if that is lower, up to the last. (A start timestamp that is below the backup timestamp may be given out
-//!    after it, if both were asked for at the same time.) One that
-//!    committed after the backup timestamp is rewritten to aborted, by compare-and-set of the very value that was seen, or, where the store has
-//!    final values, by one of a higher rank.
-//! 3. One that has no cell gets one: aborted. So a transaction that began before the last timestamp cannot commit any more.
+//! 2. Go through all start timestamps from the *oldest* one that may end after the backup timestamp was asked for, or
+//!    from the one behind the backup timestamp if that is lower, up to the last. (A start timestamp that is below the
+//!    backup timestamp may be given out after it, if both were asked for at the same time.) One that committed after
+//!    the backup timestamp is rewritten to aborted, by compare-and-set of the very value that was seen, or, where the
+//!    store has final values, by one of a higher rank.
+//! 3. One that has no cell gets one: aborted. So a transaction that began before the last timestamp cannot commit any
+//!    more.
 //! 4. Go through them once more: nothing is left to do, or go on with 2.
 //!
-//! Readers keep ends in memory ([`Options::cached`](crate::table::Options::cached)): every process must open the service again after a restore,
-//! and forget what it read before. Until the restore has ended a reader may see some transactions committed and others aborted.
+//! Readers keep ends in memory ([`Options::cached`](crate::table::Options::cached)): every process must open the
+//! service again after a restore, and forget what it read before. Until the restore has ended a reader may see some
+//! transactions committed and others aborted.
 //!
 //! A restore that is broken off is repeated from the beginning, with the same backup timestamp.
 
@@ -65,8 +68,9 @@ pub struct Restored {
     pub last: Option<Timestamp>,
 }
 
-/// Takes a service back to `backup`: steps 1 to 4. Each transaction with a start timestamp below `oldest` had ended when the backup
-/// timestamp was asked for, or never began. No program uses the service meanwhile, and one restore is made at a time.
+/// Takes a service back to `backup`: steps 1 to 4. Each transaction with a start timestamp below `oldest` had ended
+/// when the backup timestamp was asked for, or never began. No program uses the service meanwhile, and one restore is
+/// made at a time.
 ///
 /// # Errors
 /// [`RestoreError`]. Some transactions may have been rewritten.

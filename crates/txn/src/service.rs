@@ -1,24 +1,26 @@
 //! Which table is a transaction in, while the tables are being changed under way?
 //!
-//! A service has one table at first. To move to another (another encoding, other parameters), a new one is *installed*: transactions that
-//! start late enough go to it, and those that started before stay where they are, for ever. Nothing is copied.
+//! A service has one table at first. To move to another (another encoding, other parameters), a new one is *installed*:
+//! transactions that start late enough go to it, and those that started before stay where they are, for ever. Nothing
+//! is copied.
 //!
-//! One cell holds the *map*: ranges of start timestamps, each with its table, and a *bound*. Two rules keep every process to one table for each
-//! start timestamp:
+//! One cell holds the *map*: ranges of start timestamps, each with its table, and a *bound*. Two rules keep every
+//! process to one table for each start timestamp:
 //!
-//! - Whoever looks up a start timestamp needs a map whose bound is not below it. A process keeps the map with the highest bound that it has seen.
+//! - Whoever looks up a start timestamp needs a map whose bound is not below it. A process keeps the map with the
+//!   highest bound that it has seen.
 //! - A change of the map changes nothing at or below the bound.
 //!
 //! Steps of a lookup:
 //!
 //! 1. The map that is kept reaches to the timestamp: its range says the table.
 //! 2. Else read the cell, by a linearizable read.
-//! 3. That map does not reach to it either: raise its bound by compare-and-set, to the timestamp and a quantum more. Whoever is first, one map
-//!    of that bound is there. Go to 2.
+//! 3. That map does not reach to it either: raise its bound by compare-and-set, to the timestamp and a quantum more.
+//!    Whoever is first, one map of that bound is there. Go to 2.
 //!
-//! To install a table: the last range ends at the bound, and the new table has all start timestamps behind it. This is one
-//! compare-and-set. A change whose outcome is unknown is settled by reading back: each change has random bits of its own. So a new table is
-//! used from the next quantum on; until then the old one is.
+//! To install a table: the last range ends at the bound, and the new table has all start timestamps behind it. This is
+//! one compare-and-set. A change whose outcome is unknown is settled by reading back: each change has random bits of
+//! its own. So a new table is used from the next quantum on; until then the old one is.
 //!
 //! Only look up start timestamps that were given out: the bound follows the highest one that was asked for.
 
@@ -103,8 +105,8 @@ impl From<ServiceError> for GetError {
     }
 }
 
-/// A handle to a transaction service: its tables, by start timestamp. Share it by reference among tasks and threads, or make
-/// [others](Self::with).
+/// A handle to a transaction service: its tables, by start timestamp. Share it by reference among tasks and threads, or
+/// make [others](Self::with).
 #[derive(Clone)]
 pub struct Service<E, K> {
     env: E,
@@ -133,8 +135,8 @@ struct Known {
 }
 
 impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
-    /// Creates a service whose transactions are in one table of this encoding, or opens it if there is one of this name, whatever
-    /// its tables. May be repeated, by anybody, at any time.
+    /// Creates a service whose transactions are in one table of this encoding, or opens it if there is one of this
+    /// name, whatever its tables. May be repeated, by anybody, at any time.
     ///
     /// # Errors
     /// [`ServiceError`]
@@ -238,8 +240,8 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         }
     }
 
-    /// Transactions that start late enough go to this table, which is made if it does not exist. Nothing changes where the last table is
-    /// this one already. Answers from which start timestamp on it is used.
+    /// Transactions that start late enough go to this table, which is made if it does not exist. Nothing changes where
+    /// the last table is this one already. Answers from which start timestamp on it is used.
     ///
     /// # Errors
     /// [`ServiceError`]
@@ -311,8 +313,8 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         self.table_of(start).await?.settle(start, grace).await
     }
 
-    /// The tables that have transactions which started in this range, each with its part of the range, oldest first: to scan one after
-    /// another.
+    /// The tables that have transactions which started in this range, each with its part of the range, oldest first: to
+    /// scan one after another.
     ///
     /// # Errors
     /// [`ServiceError`]
@@ -420,8 +422,8 @@ async fn read<E: Env, K: KvStore>(env: &E, store: &K, name: &str) -> Result<Opti
     Err(failed(name, cause))
 }
 
-/// Sends this change of the map until it is certain whether it happened. Whether it did is not told: whoever needs to know reads the map
-/// again, because others may have changed it since.
+/// Sends this change of the map until it is certain whether it happened. Whether it did is not told: whoever needs to
+/// know reads the map again, because others may have changed it since.
 async fn set<E: Env, K: KvStore>(
     env: &E,
     store: &K,

@@ -1,21 +1,22 @@
 //! What became of a transaction? The table that says it, on any key-value store.
 //!
-//! A transaction that started at a timestamp has no cell while it is in progress. Its end is one conditional write of that cell: *put
-//! unless exists*. So it ends once: committed at a timestamp, or aborted by anybody.
+//! A transaction that started at a timestamp has no cell while it is in progress. Its end is one conditional write of
+//! that cell: *put unless exists*. So it ends once: committed at a timestamp, or aborted by anybody.
 //!
 //! **To decide** the end of transactions ([`Transactions::decide`]):
 //!
 //! 1. Put their cells unless they exist; those of one row in one request, rows at the same time.
-//! 2. The put succeeded: they ended as they were to end. With the staged encoding, make the values final; should that fail, a reader
-//!    does it.
-//! 3. The put was lost to some cells: these transactions ended before, as their cells say. That may be an earlier delivery of this very
-//!    put: an end that is equal is the one that was asked for. Put the others again.
+//! 2. The put succeeded: they ended as they were to end. With the staged encoding, make the values final; should that
+//!    fail, a reader does it.
+//! 3. The put was lost to some cells: these transactions ended before, as their cells say. That may be an earlier
+//!    delivery of this very put: an end that is equal is the one that was asked for. Put the others again.
 //! 4. What became of the put is unknown: put again. Whatever it did, that is then found, or done.
 //!
-//! **To read** ([`Transactions::get`]): a cell that exists is the end of its transaction, for ever; so it is kept in a cache. One that
-//! is absent says that the transaction was in progress at some moment of the read, and is never kept. Where the plain reads of a store are
-//! not linearizable, cells are read by linearizable reads. With the staged encoding they are read by plain ones: a final value needs
-//! no more, and a staged one is read again, by a linearizable read, and made final.
+//! **To read** ([`Transactions::get`]): a cell that exists is the end of its transaction, for ever; so it is kept in a
+//! cache. One that is absent says that the transaction was in progress at some moment of the read, and is never kept.
+//! Where the plain reads of a store are not linearizable, cells are read by linearizable reads. With the staged
+//! encoding they are read by plain ones: a final value needs no more, and a staged one is read again, by a linearizable
+//! read, and made final.
 //!
 //! **To settle** a transaction that does not end ([`Transactions::settle`]): wait a while, then abort it by step 1.
 
@@ -225,8 +226,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         self.decide(start, Outcome::Aborted).await
     }
 
-    /// How a transaction has ended. One that is in progress may end within `grace`, by the clock of this process, and is aborted
-    /// then.
+    /// How a transaction has ended. One that is in progress may end within `grace`, by the clock of this process, and
+    /// is aborted then.
     ///
     /// # Errors
     /// [`DecideError`]

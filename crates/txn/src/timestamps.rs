@@ -1,24 +1,25 @@
 //! Who gives out timestamps, so that none is ever given out twice?
 //!
-//! One cell of a key-value store holds the *bound*: every number below it may have been given out. An [`Allocator`] owns the numbers of the
-//! allotment by which it moved the bound, and gives them out from memory.
+//! One cell of a key-value store holds the *bound*: every number below it may have been given out. An [`Allocator`]
+//! owns the numbers of the allotment by which it moved the bound, and gives them out from memory.
 //!
 //! 1. Read the cell, by a linearizable read. An absent cell is a bound of 1.
-//! 2. Replace it by compare-and-set: the bound becomes larger by an allotment, and the owner this allocator. Each value names its owner and the
-//!    number of its move, so that no two values are equal.
+//! 2. Replace it by compare-and-set: the bound becomes larger by an allotment, and the owner this allocator. Each value
+//!    names its owner and the number of its move, so that no two values are equal.
 //! 3. Only when that is certain to have happened give out the numbers between the old bound and the new one, in order.
-//! 4. Where the numbers do not suffice, move the bound again, from the value that this allocator wrote last. If another value is there,
-//!    another allocator has taken over. This one stops for good: [`TakeError::Fenced`].
+//! 4. Where the numbers do not suffice, move the bound again, from the value that this allocator wrote last. If another
+//!    value is there, another allocator has taken over. This one stops for good: [`TakeError::Fenced`].
 //!
-//! **What became of a move that is unknown** is settled by the same compare-and-set again: it is then lost to the new value (the move
-//! happened) or to one of another owner (fenced). No lock is held meanwhile. Tasks that find the allotment used up at the same time all
-//! move the bound; one of them succeeds, and the others find its value, which says whose it is and from where on. So a task
-//! that goes away in step 2, or is never polled again, stops nobody: the next one finds what it did.
+//! **What became of a move that is unknown** is settled by the same compare-and-set again: it is then lost to the new
+//! value (the move happened) or to one of another owner (fenced). No lock is held meanwhile. Tasks that find the
+//! allotment used up at the same time all move the bound; one of them succeeds, and the others find its value, which
+//! says whose it is and from where on. So a task that goes away in step 2, or is never polled again, stops nobody: the
+//! next one finds what it did.
 //!
-//! **Two allocators at a time** never give out the same number. But the earlier one may still give out the rest of its allotment while the
-//! later one gives out higher numbers: then a timestamp can be lower than one that was given out before. Where that must not
-//! be, because several processes have allocators on one store, choose [`Sharing::Shared`]: the allocator then reads the cell after it took
-//! numbers, and gives them out only if it is still the owner.
+//! **Two allocators at a time** never give out the same number. But the earlier one may still give out the rest of its
+//! allotment while the later one gives out higher numbers: then a timestamp can be lower than one that was given out
+//! before. Where that must not be, because several processes have allocators on one store, choose [`Sharing::Shared`]:
+//! the allocator then reads the cell after it took numbers, and gives them out only if it is still the owner.
 
 mod bound;
 mod residues;
@@ -73,18 +74,19 @@ pub enum TakeError {
 /// Whether other processes may have allocators on the same cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// None, for instance because this process alone can open the store. Timestamps are given out without a request to the store while
-    /// the allotment lasts.
+    /// None, for instance because this process alone can open the store. Timestamps are given out without a request to
+    /// the store while the allotment lasts.
     Alone,
-    /// There may be others. Each call makes a linearizable read, after which it is certain that no other allocator gave out a
-    /// higher timestamp before the call began.
+    /// There may be others. Each call makes a linearizable read, after which it is certain that no other allocator gave
+    /// out a higher timestamp before the call began.
     Shared,
 }
 
 /// How an allocator works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatorOptions {
-    /// Numbers by which the bound is moved; at least 1. A process that ends wastes at most so many. AtlasDB's is 1,000,000.
+    /// Numbers by which the bound is moved; at least 1. A process that ends wastes at most so many. AtlasDB's is
+    /// 1,000,000.
     pub allotment: u64,
     /// Whether there may be other allocators.
     pub sharing: Sharing,
@@ -96,7 +98,8 @@ impl Default for AllocatorOptions {
     }
 }
 
-/// Gives out timestamps. Each is greater than all that this allocator gave out before, and was never given out by another.
+/// Gives out timestamps. Each is greater than all that this allocator gave out before, and was never given out by
+/// another.
 ///
 /// This is a handle. Share it by reference among tasks and threads, or make [others](Self::with).
 #[derive(Clone)]
@@ -156,7 +159,8 @@ impl Run {
 }
 
 impl<E: Env, K: KvStore> Allocator<E, K> {
-    /// Takes over the bound in this table, which is made if it does not exist; an allocator that had it before is fenced.
+    /// Takes over the bound in this table, which is made if it does not exist; an allocator that had it before is
+    /// fenced.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -194,7 +198,8 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         self.take_from(count, 1, 0).await
     }
 
-    /// `count` timestamps whose remainder by `modulus` is `remainder`, lowest first. They use up `modulus` times as many numbers.
+    /// `count` timestamps whose remainder by `modulus` is `remainder`, lowest first. They use up `modulus` times as
+    /// many numbers.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -308,8 +313,8 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
         Err(TakeError::Store(Cause::words("other allocators of timestamps took over each time this one tried to")))
     }
 
-    /// Moves the bound, so that numbers behind it, none below `lowest`, are this allocator's: `least` of them and an allotment. Or finds that
-    /// another task of this process has moved it.
+    /// Moves the bound, so that numbers behind it, none below `lowest`, are this allocator's: `least` of them and an
+    /// allotment. Or finds that another task of this process has moved it.
     async fn extend(&self, lowest: u64, least: u64) -> Result<(), TakeError> {
         let (expected, to) = {
             let mut numbers = self.numbers()?;
@@ -376,7 +381,8 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
     }
 }
 
-/// The bound in this table: every timestamp that was given out is below it. 1 where none was. No allocator is fenced by that.
+/// The bound in this table: every timestamp that was given out is below it. 1 where none was. No allocator is fenced by
+/// that.
 ///
 /// # Errors
 /// [`TakeError`]

@@ -1,14 +1,16 @@
-//! How do the tasks of a process end many transactions with few requests? Their ends are put together, a request for each row.
+//! How do the tasks of a process end many transactions with few requests? Their ends are put together, a request for
+//! each row.
 //!
-//! 1. A task enqueues the end of a transaction ([`Batches::decide`]). Where the queue is full, there is no writer, or the store
-//!    [gathers](glidepath_env::KvCapabilities::gathers) requests itself, it sends it by itself.
+//! 1. A task enqueues the end of a transaction ([`Batches::decide`]). Where the queue is full, there is no writer, or
+//!    the store [gathers](glidepath_env::KvCapabilities::gathers) requests itself, it sends it by itself.
 //! 2. The [`Writer`], a task of its own, takes what waits and sorts it by row.
-//! 3. A row that has no request under way gets one, with all that waits for it, up to what the store takes at once. Meanwhile the next ones
-//!    gather. Nothing waits for company: an end whose row is idle is sent at once. Rows do not wait for each other.
-//! 4. Each task is told how its own transaction ended. Two ends of one transaction never go into one request: the second is
-//!    told what the first came to.
-//! 5. A task that goes away before step 2 withdraws its request. A writer that goes away leaves what it had sent: it is not known
-//!    how these transactions ended, and to decide them again settles it.
+//! 3. A row that has no request under way gets one, with all that waits for it, up to what the store takes at once.
+//!    Meanwhile the next ones gather. Nothing waits for company: an end whose row is idle is sent at once. Rows do not
+//!    wait for each other.
+//! 4. Each task is told how its own transaction ended. Two ends of one transaction never go into one request: the
+//!    second is told what the first came to.
+//! 5. A task that goes away before step 2 withdraws its request. A writer that goes away leaves what it had sent: it is
+//!    not known how these transactions ended, and to decide them again settles it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{Future, poll_fn};
@@ -44,8 +46,8 @@ type Waiting = VecDeque<Asked>;
 /// A row of a table.
 type Row = (Table, Bytes);
 
-/// Tasks of a process that end transactions through one [`Writer`]. Clones are handles to the same writer; once all of them are
-/// dropped, it ends.
+/// Tasks of a process that end transactions through one [`Writer`]. Clones are handles to the same writer; once all of
+/// them are dropped, it ends.
 pub struct Batches {
     queue: Arc<Queue<End, Decided>>,
 }
@@ -112,8 +114,8 @@ impl Drop for Batches {
     }
 }
 
-/// Who sends the ends of transactions for a process. It must run in a task or a thread of its own, so that no task that goes away, or is
-/// not polled for a while, stops it.
+/// Who sends the ends of transactions for a process. It must run in a task or a thread of its own, so that no task that
+/// goes away, or is not polled for a while, stops it.
 #[must_use = "tasks wait until a task runs `serve`"]
 pub struct Writer<E, K> {
     env: E,
@@ -154,8 +156,8 @@ impl<E: Env + Clone, K: KvStore + Clone> Writer<E, K> {
         }
     }
 
-    /// Waits until there is a request, or an answer to one that is under way; then answers all that can be answered. Whether there may be
-    /// more requests.
+    /// Waits until there is a request, or an answer to one that is under way; then answers all that can be answered.
+    /// Whether there may be more requests.
     async fn news<F: Future<Output = Vec<Decided>>>(
         seat: &Seat<End, Decided>,
         more: bool,

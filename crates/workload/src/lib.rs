@@ -1,4 +1,4 @@
-//! Workloads: arrivals, the choice of tables, and the transaction client with its retries.
+//! Which transactions arrive, and when? Arrivals, the choice of tables, and the transaction client with its retries.
 //!
 //! The client behaves like Iceberg's: fast appends and validated overwrites, which prepare metadata, try to commit, and
 //! after a conflict repair their changes and try again. It runs over any [`glidepath_protocols::Catalog`] in any world.

@@ -153,8 +153,8 @@ pub enum Appends {
     /// The client: it prepares them again, and tries again.
     #[default]
     Retried,
-    /// The server of the catalog, which is one of ours: it writes the table metadata, and puts all appends that wait at a
-    /// table on top of the newest version at once. Clients write manifest files and lists only.
+    /// The server of the catalog, which is one of ours: it writes the table metadata, and puts all appends that wait at
+    /// a table on top of the newest version at once. Clients write manifest files and lists only.
     Rebased,
 }
 

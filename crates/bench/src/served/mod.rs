@@ -1,8 +1,8 @@
 //! How many requests per second does a catalog server answer?
 //!
 //! A [`Cell`] is one case: a workload, a number of connections, a time. `live` runs it against any server of Iceberg
-//! REST, with clients that do little more than send and receive; [`predicted`] simulates our server with such clients. Start with [`Cell`] and [`Measuring`]; [`page`] is the
-//! report.
+//! REST, with clients that do little more than send and receive; [`predicted`] simulates our server with such clients.
+//! Start with [`Cell`] and [`Measuring`]; [`page`] is the report.
 
 mod answers;
 mod cell;

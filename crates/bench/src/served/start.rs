@@ -56,8 +56,8 @@ fn metadata(location: &str) -> String {
 }
 
 /// Creates a catalog with this many tables, a thousand in each namespace, in an empty store. All of them have the same
-/// metadata file, in the folder `tables` of the store, where a server expects them. `progress` gets the number of entries
-/// so far, and returns whether to go on.
+/// metadata file, in the folder `tables` of the store, where a server expects them. `progress` gets the number of
+/// entries so far, and returns whether to go on.
 ///
 /// # Errors
 /// What failed; the store then has a part of it.
@@ -125,8 +125,8 @@ fn landed<S>(outcome: Outcome<S>) -> Result<S, ServedError> {
     }
 }
 
-/// Asks a server whose process was started at `since` until it answers, for as long as it is `alive`. The table is in the
-/// middle of a catalog with this many.
+/// Asks a server whose process was started at `since` until it answers, for as long as it is `alive`. The table is in
+/// the middle of a catalog with this many.
 ///
 /// # Errors
 /// If it ends, or answers with an error.

@@ -18,8 +18,8 @@ pub(super) type Called = Result<u64, String>;
 
 /// What the clients did in the measured time.
 pub(super) struct Looped {
-    /// Items of the calls that began in the measured time, per second: of the time that the clients took for them, also to wait for a
-    /// processor, which is longer than the measured time if calls are.
+    /// Items of the calls that began in the measured time, per second: of the time that the clients took for them, also
+    /// to wait for a processor, which is longer than the measured time if calls are.
     pub(super) per_second: f64,
     pub(super) latency_ms: [Option<f64>; 3],
     pub(super) errors: u64,
@@ -61,8 +61,8 @@ impl Done {
     }
 }
 
-/// Runs the clients for a fifth of `duration`, and then for `duration`, which is measured, and each until one of its calls was measured.
-/// `call` gets the number of the client and of its call.
+/// Runs the clients for a fifth of `duration`, and then for `duration`, which is measured, and each until one of its
+/// calls was measured. `call` gets the number of the client and of its call.
 pub(super) async fn closed_loop<F, C>(clients: u32, duration: Span, stop: &AtomicBool, call: F) -> Looped
 where
     F: Fn(u32, u64) -> C + Send + Sync + 'static,
@@ -71,8 +71,8 @@ where
     run(clients, duration, stop, call).await.by(clients)
 }
 
-/// Runs several kinds of calls in turn, so often, each for its share of `duration`: what is compared has the same of what else
-/// the machine does. Each round begins with another kind. `call` gets the kind.
+/// Runs several kinds of calls in turn, so often, each for its share of `duration`: what is compared has the same of
+/// what else the machine does. Each round begins with another kind. `call` gets the kind.
 pub(super) async fn in_turn<F, C>(
     kinds: usize,
     rounds: u64,

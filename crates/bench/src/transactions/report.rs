@@ -56,8 +56,8 @@ fn cells(line: &Line) -> Vec<String> {
     vec![line.what.clone(), line.clients.to_string(), rate, p50, p95, p99, bytes, line.errors.to_string()]
 }
 
-/// The comparisons that the record makes, as far as they were run without an error: a run that lacked its store for a while says
-/// nothing about it.
+/// The comparisons that the record makes, as far as they were run without an error: a run that lacked its store for a
+/// while says nothing about it.
 fn findings(lines: &[Line]) -> Vec<String> {
     let mut findings = Vec::new();
     let puts = || lines.iter().filter(|line| line.part == Part::Puts && line.errors == 0);

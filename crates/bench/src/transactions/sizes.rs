@@ -17,8 +17,8 @@ use super::{Context, Line, Part, TxnBenchError};
 /// Transactions in one call.
 const PAGE: u64 = 4096;
 
-/// The bytes of the store's memory for entries that are not yet where they stay: small, so that few are left there at the end;
-/// but with many entries, files of so few would be merged all the time.
+/// The bytes of the store's memory for entries that are not yet where they stay: small, so that few are left there at
+/// the end; but with many entries, files of so few would be merged all the time.
 fn memtable(entries: u64) -> u64 {
     (entries / 10).max(32 << 10)
 }
@@ -117,7 +117,8 @@ async fn write(
     Ok(Written { entries: written, took: env.now().since(began) })
 }
 
-/// Like real ones: transactions start at every third timestamp or so, commit some timestamps later, and one in 20 is aborted.
+/// Like real ones: transactions start at every third timestamp or so, commit some timestamps later, and one in 20 is
+/// aborted.
 fn end(number: u64) -> Option<(Timestamp, Outcome)> {
     let start = 3 * number;
     let outcome = match number % 20 {
@@ -127,7 +128,8 @@ fn end(number: u64) -> Option<(Timestamp, Outcome)> {
     Some((Timestamp::new(start).ok()?, outcome))
 }
 
-/// What the files of the tables take on the disk, in whole blocks; the journals, of a size that does not grow with the entries, are left out.
+/// What the files of the tables take on the disk, in whole blocks; the journals, of a size that does not grow with the
+/// entries, are left out.
 fn size(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

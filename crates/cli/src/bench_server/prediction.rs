@@ -21,8 +21,8 @@ const SEED: u64 = 1;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Prediction")]
 pub(super) struct PredictionArguments {
-    /// Also simulate the cells, with a server of ours on a store of this profile: a file (from `glidepath measure` of its
-    /// store) or a name (see `glidepath providers`)
+    /// Also simulate the cells, with a server of ours on a store of this profile: a file (from `glidepath measure` of
+    /// its store) or a name (see `glidepath providers`)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
     /// The protocol of the simulated server's catalog

@@ -17,8 +17,8 @@ use crate::failure::{Failure, code, done as was_done};
 use crate::output::{complain, print, print_json};
 use crate::whole::{from_one, from_zero};
 
-/// Where `glidepath serve` keeps the keys of requests and its notes on purges: without them, a request that is sent again
-/// may be done again.
+/// Where `glidepath serve` keeps the keys of requests and its notes on purges: without them, a request that is sent
+/// again may be done again.
 const OF_THE_SERVER: &str = ".glidepath";
 
 /// A name that may be changed by hand.

@@ -83,8 +83,8 @@ impl Site {
         self.wait(future).map_err(|error| self.failed(error))
     }
 
-    /// Waits for something that reads the catalog at a version. If a vacuum has removed the version meanwhile, the error
-    /// says so.
+    /// Waits for something that reads the catalog at a version. If a vacuum has removed the version meanwhile, the
+    /// error says so.
     pub(super) fn read_at<T>(
         &self,
         at: &AnySnapshot,

@@ -335,8 +335,8 @@ fn without(resource: Resource, point: &Point) -> &'static str {
 /// The words in place of what a search did not tell.
 const NOT_KNOWN: &str = "not known";
 
-/// The changes with which less than this share of the knee is left are no rows of the table: a cloud store in place of a
-/// local disk.
+/// The changes with which less than this share of the knee is left are no rows of the table: a cloud store in place of
+/// a local disk.
 const FAR_LESS: f64 = 0.1;
 
 fn what_ifs(what_ifs: &[WhatIf]) -> String {

@@ -25,8 +25,8 @@ use crate::whole;
 ///
 /// Puts with the original encoding and with tickets, reads, loads of many cells, and what an entry costs on disk. On a
 /// disk, it works in a folder of its own in the given one, and removes it at the end. In a server it makes tables named
-/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json. If a call failed, or the store went
-/// away between two runs, what was measured is written, and the exit code is 1.
+/// bench_..., which stay. Results go into a folder: report.html, report.md, results.json. If a call failed, or the
+/// store went away between two runs, what was measured is written, and the exit code is 1.
 #[derive(Args, Debug)]
 pub(super) struct Bench {
     /// The key-value store, by its URL: kv+file:///directory, postgres://..., cassandra://..., kv+memory:

@@ -46,7 +46,8 @@ const RESERVE: u64 = 1 << 40;
 
 /// Give out no timestamp up to this one, because a backup may have used it
 ///
-/// This cannot be undone. A timestamp that would leave fewer than 2^40 is refused, unless so many were given out already.
+/// This cannot be undone. A timestamp that would leave fewer than 2^40 is refused, unless so many were given out
+/// already.
 #[derive(Args, Debug)]
 pub(super) struct FastForward {
     #[command(flatten)]
@@ -99,8 +100,8 @@ impl FastForward {
 
 /// Take a service back: abort what committed after a timestamp, and what has not ended
 ///
-/// Stop what uses the service, put the data back as the backup has it, restore, and start again: programs keep in memory how
-/// transactions ended. A restore that was broken off is repeated, with the same timestamp.
+/// Stop what uses the service, put the data back as the backup has it, restore, and start again: programs keep in
+/// memory how transactions ended. A restore that was broken off is repeated, with the same timestamp.
 #[derive(Args, Debug)]
 pub(super) struct Restore {
     #[command(flatten)]
@@ -108,7 +109,8 @@ pub(super) struct Restore {
     /// The timestamp of the backup: given out before the backup was made
     #[arg(long, value_name = "TIMESTAMP", value_parser = timestamp)]
     to: Timestamp,
-    /// All transactions that started before this one had ended when that timestamp was asked for; those that started after it are looked at anyway
+    /// All transactions that started before this one had ended when that timestamp was asked for; those that started
+    /// after it are looked at anyway
     #[arg(long, value_name = "START", value_parser = timestamp, default_value = "1")]
     oldest: Timestamp,
     /// Refuse to go through more start timestamps: each costs a read, and a write if no transaction has ended with it

@@ -149,7 +149,8 @@ pub(super) fn open(error: &OpenUrlError) -> Failure {
     }
 }
 
-/// There is no such service. Without a word of the store, a mistyped one, and one that has lost its tables, look like a new one.
+/// There is no such service. Without a word of the store, a mistyped one, and one that has lost its tables, look like a
+/// new one.
 fn none(common: &Common) -> Failure {
     let (name, store) = (&common.service, shown(&common.store));
     let words = format!(

@@ -16,7 +16,8 @@ use crate::whole;
 /// Transactions that a scan reads at once.
 const PAGE: usize = 1000;
 
-/// Start timestamps whose rows take longer than seconds to go through, if hardly any has an end: 64,000 rows of tickets.
+/// Start timestamps whose rows take longer than seconds to go through, if hardly any has an end: 64,000 rows of
+/// tickets.
 const MANY: u64 = 100_000_000_000;
 
 /// Tell what became of transactions

@@ -1,5 +1,5 @@
-//! Does a store keep the contract of [`KvStore`]? The same suite as for object stores, with points of its own. Start with
-//! [`POINTS`] and [`run_all`].
+//! Does a store keep the contract of [`KvStore`]? The same suite as for object stores, with points of its own. Start
+//! with [`POINTS`] and [`run_all`].
 
 mod races;
 mod reads;
@@ -20,11 +20,12 @@ pub async fn run_all<S: KvStore>(handles: &[S], scratch: &Table) -> Vec<Violatio
     violations
 }
 
-/// Tries one point of [`POINTS`] in the table `scratch`, which no other program may use and in which no point was tried before. What it
-/// wrote stays there.
+/// Tries one point of [`POINTS`] in the table `scratch`, which no other program may use and in which no point was tried
+/// before. What it wrote stays there.
 ///
 /// Of the `handles` on one store the first is used for points about one writer, and all of them in turn for those about
-/// many, whose requests are in flight at the same time. Points about an operation that the store reports as unsupported pass.
+/// many, whose requests are in flight at the same time. Points about an operation that the store reports as unsupported
+/// pass.
 ///
 /// # Errors
 /// A [`Violation`] where the store breaks the point.

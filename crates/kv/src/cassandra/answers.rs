@@ -15,8 +15,8 @@ pub(super) enum Verdict {
     Lost(Vec<Found>),
 }
 
-/// A column that exists, and its value. A row of CQL exists also without a value, which no store of ours writes: reading it
-/// as absent would let a second writer believe that it is first.
+/// A column that exists, and its value. A row of CQL exists also without a value, which no store of ours writes:
+/// reading it as absent would let a second writer believe that it is first.
 type Found = (Option<Bytes>, Option<Bytes>);
 
 /// The columns of an answer differ by what happened, so they are looked up by name.

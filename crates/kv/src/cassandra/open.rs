@@ -20,16 +20,17 @@ use super::{Cassandra, Inner, statements};
 /// How the store talks to a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a request may take before its outcome is given up as unknown (a write) or failed (a read). More than the servers'
-    /// `cas_contention_timeout` and `write_request_timeout`, or they have no time to say what happened.
+    /// How long a request may take before its outcome is given up as unknown (a write) or failed (a read). More than
+    /// the servers' `cas_contention_timeout` and `write_request_timeout`, or they have no time to say what happened.
     pub request_timeout: Span,
     /// How long making a connection may take.
     pub connect_timeout: Span,
-    /// How many copies of each row a keyspace that is made has, in each data centre; by default as many as there are nodes, up to 3.
-    /// A keyspace that exists stays as it is. To be given where nodes may still be starting: the one that is asked may not know all
-    /// others yet, and a row with two copies cannot be written without both.
+    /// How many copies of each row a keyspace that is made has, in each data centre; by default as many as there are
+    /// nodes, up to 3. A keyspace that exists stays as it is. To be given where nodes may still be starting: the one
+    /// that is asked may not know all others yet, and a row with two copies cannot be written without both.
     pub replication_factor: Option<NonZeroUsize>,
-    /// The most bytes of one put, with the names of its row and columns. The module says which settings of the server it relies on.
+    /// The most bytes of one put, with the names of its row and columns. The module says which settings of the server
+    /// it relies on.
     pub most_put_bytes: usize,
     /// Who asks, where the servers want to know.
     pub credentials: Option<Credentials>,
@@ -83,8 +84,8 @@ pub enum OpenError {
 }
 
 impl Cassandra {
-    /// Connects to the cluster to which these hosts ("address:port") belong, and makes the keyspace if it does not exist. The other
-    /// hosts of the cluster are found by asking these. Needs a runtime of tokio, as all operations do.
+    /// Connects to the cluster to which these hosts ("address:port") belong, and makes the keyspace if it does not
+    /// exist. The other hosts of the cluster are found by asking these. Needs a runtime of tokio, as all operations do.
     ///
     /// # Errors
     /// Where no host answers, or the keyspace cannot be made.
@@ -133,8 +134,8 @@ async fn make_keyspace(session: &Session, keyspace: &str, options: &Options) -> 
 
 /// How requests are sent: each once. A repeat of a conditional write would meet what the first attempt left.
 fn profile(options: &Options) -> ExecutionProfile {
-    // The replicas of a row in one order: requests of one row then meet in one coordinator, where they queue, and not in
-    // the rounds of Paxos of several.
+    // The replicas of a row in one order: requests of one row then meet in one coordinator, where they queue, and not
+    // in the rounds of Paxos of several.
     let nodes = DefaultPolicy::builder().enable_shuffling_replicas(false).build();
     ExecutionProfile::builder()
         .consistency(Consistency::Quorum)

@@ -14,8 +14,9 @@
 //! | read timeout, read failure | unknown | the read is the first part of a round, but which round is not said |
 //! | connection lost, no answer in time, an unreadable answer, server error | unknown | it was sent |
 //!
-//! A plain write is the same, except that being unavailable refuses it at every level: it has one round only.
-//! Read from the source of Cassandra 5.0.9, for both variants of Paxos. It holds because the driver repeats nothing: see [`super::open`].
+//! A plain write is the same, except that being unavailable refuses it at every level: it has one round only. Read from
+//! the source of Cassandra 5.0.9, for both variants of Paxos. It holds because the driver repeats nothing: see
+//! [`super::open`].
 
 use std::error::Error;
 

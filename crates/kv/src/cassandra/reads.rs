@@ -58,7 +58,8 @@ impl Cassandra {
         Ok(cells.iter().map(|Cell { row, column }| found.get(&(row.clone(), column.clone())).cloned()).collect())
     }
 
-    /// Some columns of a row. Its arguments are its own: a future that borrows from a stream's items is `Send` for no caller.
+    /// Some columns of a row. Its arguments are its own: a future that borrows from a stream's items is `Send` for no
+    /// caller.
     async fn read_some(
         &self,
         table: &Table,
@@ -94,8 +95,8 @@ impl Cassandra {
         Ok(Slice { cells, more })
     }
 
-    /// In the order of tokens, and of rows with one token in byte order: the order of the servers. A page begins with the token of
-    /// the row behind which it is asked for, because another row may have the same.
+    /// In the order of tokens, and of rows with one token in byte order: the order of the servers. A page begins with
+    /// the token of the row behind which it is asked for, because another row may have the same.
     pub(super) async fn read_rows(
         &self,
         table: &Table,

@@ -18,9 +18,9 @@ const BETWEEN: Duration = Duration::from_secs(5);
 const LOOKS: usize = 120;
 
 impl Cassandra {
-    /// What the files of a table take on the disk of the node that answers, in bytes; the node counts whole MiB. Makes the node
-    /// write to its disk what it has in memory, and waits until the size stays the same: five seconds to ten minutes. From then
-    /// on the node writes this table to its disk every second, so this is for benchmarks.
+    /// What the files of a table take on the disk of the node that answers, in bytes; the node counts whole MiB. Makes
+    /// the node write to its disk what it has in memory, and waits until the size stays the same: five seconds to ten
+    /// minutes. From then on the node writes this table to its disk every second, so this is for benchmarks.
     ///
     /// # Errors
     /// Where the node does not answer, or has no table `system_views.disk_usage` (Cassandra before 4.0).

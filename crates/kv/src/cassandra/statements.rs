@@ -80,12 +80,12 @@ pub(super) fn create_keyspace(keyspace: &str, copies: usize) -> String {
     format!("CREATE KEYSPACE IF NOT EXISTS \"{keyspace}\" WITH replication = {replication}")
 }
 
-/// Makes a table. Each option is the choice of the decision record on a transactions table with tickets; a bloom filter and an
-/// index that find a row in one read of the disk, blocks as large as they compress well, tables of levels because there are
-/// many reads, and repairs within reads because a plain read must show what was acknowledged.
+/// Makes a table. Each option is the choice of the decision record on a transactions table with tickets; a bloom filter
+/// and an index that find a row in one read of the disk, blocks as large as they compress well, tables of levels
+/// because there are many reads, and repairs within reads because a plain read must show what was acknowledged.
 ///
-/// The table's identity is a function of its name: of two that are made at the same time by different nodes both are the same, where
-/// two random identities would be two tables.
+/// The table's identity is a function of its name: of two that are made at the same time by different nodes both are
+/// the same, where two random identities would be two tables.
 pub(super) fn create_table(keyspace: &str, table: &Table) -> String {
     let name = quoted(keyspace, table);
     let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{keyspace}.{table}").as_bytes());

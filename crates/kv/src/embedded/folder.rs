@@ -106,8 +106,8 @@ pub(super) struct Folder {
     _lock: Lock,
 }
 
-/// A locked file. Unlocked by a call and not only by closing it: a child process that is being started has a copy of every open
-/// file for a moment, and would keep the lock.
+/// A locked file. Unlocked by a call and not only by closing it: a child process that is being started has a copy of
+/// every open file for a moment, and would keep the lock.
 struct Lock(File);
 
 impl Drop for Lock {
@@ -153,8 +153,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Makes the name of each table's folder durable. The library syncs what is in such a folder, and its list of the tables, but
-    /// not the name of the folder, without which it takes the table for dropped.
+    /// Makes the name of each table's folder durable. The library syncs what is in such a folder, and its list of the
+    /// tables, but not the name of the folder, without which it takes the table for dropped.
     pub(super) fn sync_tables(&self) -> io::Result<()> {
         let folders = self.path.join(TABLES);
         sync_folder(&folders)?;
@@ -270,8 +270,8 @@ fn open_library(cells: &Path, options: &EmbeddedOptions) -> Result<Database, fja
     Database::builder(cells).cache_size(*cache_bytes).manual_journal_persist(true).open()
 }
 
-/// What the library returns. It panics at some files with a flipped bit, where others are an error: no panic of ours, so it is
-/// told as an error too. Nothing that it had begun is used afterwards.
+/// What the library returns. It panics at some files with a flipped bit, where others are an error: no panic of ours,
+/// so it is told as an error too. Nothing that it had begun is used afterwards.
 pub(super) fn of_library<T>(
     path: &Path,
     step: &'static str,

@@ -1,8 +1,8 @@
 //! How is a cell's name one key? As the length of its row, the row, and the column: cells of a row lie together, in the
 //! byte order of their columns, and no two cells have one key.
 //!
-//! The length has 7 bits a byte, lowest first; the highest bit says that another byte follows. So it costs one byte where a
-//! row has less than 128, and no row's beginning is the beginning of another one's.
+//! The length has 7 bits a byte, lowest first; the highest bit says that another byte follows. So it costs one byte
+//! where a row has less than 128, and no row's beginning is the beginning of another one's.
 
 use std::ops::Bound;
 

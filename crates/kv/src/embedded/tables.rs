@@ -44,8 +44,8 @@ impl Tables {
         self.known.read().unwrap_or_else(PoisonError::into_inner).get(table).cloned()
     }
 
-    /// Makes a table durable, then known. Only the writer thread does: the library must not make one while it commits, or
-    /// scans could see half of what it commits.
+    /// Makes a table durable, then known. Only the writer thread does: the library must not make one while it commits,
+    /// or scans could see half of what it commits.
     pub(super) fn create(&self, table: &Table) -> Result<(), WriteError> {
         if self.get(table).is_some() {
             return Ok(());
@@ -65,8 +65,8 @@ impl Tables {
     }
 }
 
-/// Entries are small and their keys alike: a larger block and more entries between two whole keys make better use of both. (Measured
-/// by the example `embedded_speed`.)
+/// Entries are small and their keys alike: a larger block and more entries between two whole keys make better use of
+/// both. (Measured by the example `embedded_speed`.)
 fn layout() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .data_block_size_policy(BlockSizePolicy::all(16 << 10))

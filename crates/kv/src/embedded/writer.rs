@@ -1,17 +1,19 @@
-//! How do writes become durable? One thread takes all that wait, checks their conditions one after another, and writes those
-//! that hold as one batch with one fsync. Only then does anybody see them, or hear of them.
+//! How do writes become durable? One thread takes all that wait, checks their conditions one after another, and writes
+//! those that hold as one batch with one fsync. Only then does anybody see them, or hear of them.
 //!
 //! 1. A request waits in a bounded queue. From there on it is the thread's: dropping its future changes nothing.
-//! 2. The thread takes what waits, and checks each condition against the cells, and against what it has accepted in the same batch.
+//! 2. The thread takes what waits, and checks each condition against the cells, and against what it has accepted in the
+//!    same batch.
 //! 3. A write that is lost to cells that are durable is told so at once. One that was checked against an accepted write
 //!    waits as that does: its answer says that those values are there.
 //! 4. The library writes the batch to its journal, syncs that, and only then puts the cells where reads find them. So
 //!    reads show nothing that a loss of power can take away, and never wait for a sync.
-//! 5. Those who were answered often ask again at once, and some already wait. The thread waits for all of them, half the
-//!    time of the last batch at most, so that one sync does for both. Meanwhile it yields its processor. If it does not get it back
-//!    in time, others need it, and the thread does not wait so for a second.
-//! 6. If a batch fails, all who wait for the batch get *unknown*: it may be in the journal, and the next opening may find it there. This
-//!    store takes no more writes, because nobody can check a condition against cells that may or may not be there.
+//! 5. Those who were answered often ask again at once, and some already wait. The thread waits for all of them, half
+//!    the time of the last batch at most, so that one sync does for both. Meanwhile it yields its processor. If it does
+//!    not get it back in time, others need it, and the thread does not wait so for a second.
+//! 6. If a batch fails, all who wait for the batch get *unknown*: it may be in the journal, and the next opening may
+//!    find it there. This store takes no more writes, because nobody can check a condition against cells that may or
+//!    may not be there.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -35,7 +37,8 @@ const MOST_REQUESTS: usize = 4096;
 /// Bytes of one batch, about: no further request is taken once it has so many.
 const MOST_BYTES: usize = 16 << 20;
 
-/// How long the thread waits for those whom it has just answered, at most; and which part of the time that the last batch took.
+/// How long the thread waits for those whom it has just answered, at most; and which part of the time that the last
+/// batch took.
 const LONGEST_WAIT: Duration = Duration::from_micros(200);
 const PART_OF_BATCH: u32 = 2;
 
@@ -45,8 +48,8 @@ const CROWDED: Duration = Duration::from_secs(1);
 /// So many columns are looked up by one scan, which is cheaper where they are new, the usual case.
 const SCANNED_FROM: usize = 8;
 
-/// Full memtables and new files of a table with which no batch is written yet. The library makes a commit wait where they are 4
-/// and 30, for ever if what it waits for has failed; a commit adds two at most.
+/// Full memtables and new files of a table with which no batch is written yet. The library makes a commit wait where
+/// they are 4 and 30, for ever if what it waits for has failed; a commit adds two at most.
 const MOST_FULL_MEMTABLES: usize = 2;
 const MOST_NEW_FILES: usize = 24;
 
@@ -106,8 +109,8 @@ struct Found {
 impl Writer {
     /// Until the last handle is gone and everything that waited is done.
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        // After a panic those of its batch have lost their senders, and so get *unknown*. The thread goes on, to refuse the rest:
-        // a request that nobody takes would wait for ever.
+        // After a panic those of its batch have lost their senders, and so get *unknown*. The thread goes on, to refuse
+        // the rest: a request that nobody takes would wait for ever.
         while catch_unwind(AssertUnwindSafe(|| self.serve(&mut requests))).is_err() {
             self.broken.get_or_init(|| "the writer thread panicked".to_owned());
         }
@@ -168,8 +171,8 @@ impl Writer {
                 }
                 Ok(found) if found.holds => {
                     if found.in_flight {
-                        // It replaces what the batch writes. A batch has each cell once, because the library would take the first value
-                        // away before it puts the second one there.
+                        // It replaces what the batch writes. A batch has each cell once, because the library would take
+                        // the first value away before it puts the second one there.
                         let before = std::mem::replace(&mut batch, self.tables.database().batch());
                         self.finish(before, std::mem::take(&mut waiting), next);
                         accepted.clear();

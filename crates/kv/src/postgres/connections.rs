@@ -1,7 +1,8 @@
-//! How does a request reach the server? Over one of a few connections, each opened when it is first needed and shared by
-//! requests that follow each other without waiting.
+//! How does a request reach the server? Over one of a few connections, each opened when it is first needed and shared
+//! by requests that follow each other without waiting.
 //!
-//! A connection that fails, or lets a request wait too long, is given up with the requests on it; the next request opens another.
+//! A connection that fails, or lets a request wait too long, is given up with the requests on it; the next request
+//! opens another.
 
 use std::collections::HashMap;
 use std::future::Future;

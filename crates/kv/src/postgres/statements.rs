@@ -1,7 +1,9 @@
-//! Which statements does the store send? Each is a transaction of its own, so that one round trip does all of it or nothing.
+//! Which statements does the store send? Each is a transaction of its own, so that one round trip does all of it or
+//! nothing.
 //!
-//! Cells are looked up by scalar subqueries, one look into the index for each. With `c = any (...)` the planner, which knows nothing of
-//! a new table, reads a row to its end and filters it: each put of several cells would cost as much as the row is long.
+//! Cells are looked up by scalar subqueries, one look into the index for each. With `c = any (...)` the planner, which
+//! knows nothing of a new table, reads a row to its end and filters it: each put of several cells would cost as much as
+//! the row is long.
 
 use glidepath_env::Table;
 
@@ -10,8 +12,8 @@ pub(super) fn quoted(schema: &Table, table: &Table) -> String {
     format!("\"{schema}\".\"{table}\"")
 }
 
-/// Makes the schema and the table. "If not exists" fails where two do it at the same time, so they take turns, by a lock that
-/// nothing else takes.
+/// Makes the schema and the table. "If not exists" fails where two do it at the same time, so they take turns, by a
+/// lock that nothing else takes.
 pub(super) fn create_table(schema: &Table, table: &Table) -> String {
     let name = quoted(schema, table);
     // Asked for first, because who may not make schemas may not ask for it either.
@@ -31,9 +33,9 @@ pub(super) fn put_one(name: &str) -> String {
     format!("insert into {name} (k, c, v) values ($1, $2, $3) on conflict do nothing")
 }
 
-/// Several cells of one row: all of them, or none where one exists. One that another transaction is just writing is waited for, and
-/// ends the statement with an error where it stays. They are written in the order of their columns by everybody, so that no two
-/// wait for each other.
+/// Several cells of one row: all of them, or none where one exists. One that another transaction is just writing is
+/// waited for, and ends the statement with an error where it stays. They are written in the order of their columns by
+/// everybody, so that no two wait for each other.
 pub(super) fn put_many(name: &str) -> String {
     format!(
         "insert into {name} (k, c, v) \

@@ -1,5 +1,5 @@
-//! A proxy before one node that loses one request, or its answer, with or without their connection. The driver finds a node under the address at which it
-//! reached it, so all its connections go through here.
+//! A proxy before one node that loses one request, or its answer, with or without their connection. The driver finds a
+//! node under the address at which it reached it, so all its connections go through here.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

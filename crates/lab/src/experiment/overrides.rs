@@ -50,7 +50,8 @@ impl Setting {
         Ok(Self { key: key.to_owned(), values: vec![value], origin })
     }
 
-    /// The argument of an option such as `--tables`: one value, or several separated by commas, which make an axis. `90%` is 0.9.
+    /// The argument of an option such as `--tables`: one value, or several separated by commas, which make an axis.
+    /// `90%` is 0.9.
     #[must_use]
     pub fn of_option(option: &str, key: &str, values: &str) -> Self {
         let text = |value: &str| Value::String(value.trim().to_owned());

@@ -46,8 +46,8 @@ struct Changes<'a> {
     list: Vec<Change>,
 }
 
-/// All changes that differ from the point as it is; with `protocols`, other protocols are among them. Those that the first
-/// guess of the knee calls worse come last.
+/// All changes that differ from the point as it is; with `protocols`, other protocols are among them. Those that the
+/// first guess of the knee calls worse come last.
 pub(super) fn changes(point: &Point, providers: &[Provider], protocols: bool) -> Vec<Change> {
     let mut changes = Changes { point, list: Vec::new() };
     changes.servers();

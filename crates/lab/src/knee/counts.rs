@@ -1,7 +1,7 @@
 //! What does one run say of the deciding transactions whose work ended in its window?
 //!
-//! Where a commit must land within a time, one that has not by then counts as failed, also if it lands later or is still
-//! open. So each is decided within that time.
+//! Where a commit must land within a time, one that has not by then counts as failed, also if it lands later or is
+//! still open. So each is decided within that time.
 
 use glidepath_model::{Instant, Span};
 use glidepath_point::{Point, SimulatedRun, window};

@@ -55,10 +55,9 @@ impl Decided {
 }
 
 /// The deciding counts of all these clusters together. If they have parts, those of the worst part: each half of the
-/// clusters chooses a part, the other half judges it, and both judgements count. If no part has enough transactions to be
-/// chosen, all parts count. (A minimum over the same data that
-/// judge it is biased downwards. Cross-fitting: Chernozhukov and others, "Double/debiased machine learning",
-/// Econometrics Journal 21, 2018.)
+/// clusters chooses a part, the other half judges it, and both judgements count. If no part has enough transactions to
+/// be chosen, all parts count. (A minimum over the same data that judge it is biased downwards. Cross-fitting:
+/// Chernozhukov and others, "Double/debiased machine learning", Econometrics Journal 21, 2018.)
 pub(super) fn worst<'a>(clusters: impl Iterator<Item = &'a Cluster>) -> Decided {
     let clusters: Vec<&Cluster> = clusters.collect();
     worst_part(&clusters).unwrap_or_else(|| {

@@ -18,8 +18,8 @@ const RUNS_OF_ONE: f64 = 7.0;
 /// With many retries some searches take this much more.
 const SPARE: f64 = 1.4;
 
-/// With another protocol a search takes up to this many times as much: its transactions have other requests, and its knee is often
-/// higher. (Seen on `s3-express`, with 10 tables and 90 %: with 3 times, six searches remain open.)
+/// With another protocol a search takes up to this many times as much: its transactions have other requests, and its
+/// knee is often higher. (Seen on `s3-express`, with 10 tables and 90 %: with 3 times, six searches remain open.)
 const OF_A_PROTOCOL: f64 = 5.0;
 
 /// A larger budget also lets the search for the knee itself take longer runs.
@@ -35,7 +35,8 @@ pub(super) fn run_events(knee: &Knee) -> f64 {
     knee.events as f64 / knee.simulated_s.max(1.0) * knee.run_duration_s
 }
 
-/// A budget, in events, that probably suffices for the knee and this number of variants, of which so many have another protocol.
+/// A budget, in events, that probably suffices for the knee and this number of variants, of which so many have another
+/// protocol.
 pub(super) fn for_variants(point: &Point, knee: &Knee, variants: usize, protocols: usize) -> u64 {
     let searches = variants as f64 + (OF_A_PROTOCOL - 1.0) * protocols as f64;
     ((OF_THE_KNEE * knee.events as f64 + SPARE * searches * of_one(knee) / FIRST_SHARE) * weight(point)) as u64

@@ -22,15 +22,15 @@ pub struct Knee {
     pub bound: Bound,
     /// What ended the search; absent if no load failed, or none held.
     pub stopped: Option<SearchEnd>,
-    /// Transactions whose work ended: those that are judged. In a run that is long beside their runtimes, as many arrive; in a
-    /// short one more do, which is why this and not the arrivals is the load that belongs to the knee.
+    /// Transactions whose work ended: those that are judged. In a run that is long beside their runtimes, as many
+    /// arrive; in a short one more do, which is why this and not the arrivals is the load that belongs to the knee.
     pub offered_per_s: f64,
     /// `arrivals.scale` at this load: the mean or median time between arrivals, depending on the distribution.
     pub inter_arrival_scale_s: f64,
     /// The success that a load needs to hold.
     pub threshold: f64,
-    /// The time from the end of a transaction's work within which its commit must land to count, if there is one. Rates, and the
-    /// figures of each kind, are of all commits, late ones too.
+    /// The time from the end of a transaction's work within which its commit must land to count, if there is one.
+    /// Rates, and the figures of each kind, are of all commits, late ones too.
     pub commit_within_s: Option<f64>,
     /// The deciding success: that of validated overwrites if there are any, otherwise of all.
     pub success: f64,

@@ -101,8 +101,8 @@ pub(super) fn limits(point: &Point) -> (f64, f64) {
 pub enum Ceiling {
     /// Arrivals are at least this far apart: `arrivals.floor`.
     Floor(Span),
-    /// So many arrivals in a run: memory for more is not taken. The shorter the work of transactions, the shorter a run may
-    /// be, and the higher the load.
+    /// So many arrivals in a run: memory for more is not taken. The shorter the work of transactions, the shorter a run
+    /// may be, and the higher the load.
     Arrivals {
         /// Their number.
         most: f64,

@@ -315,8 +315,8 @@ impl Trial {
         share(&batches)
     }
 
-    /// Whether it is not by chance that this load held: the lower end of the interval suffices. Of the worst stretch no interval is
-    /// known.
+    /// Whether it is not by chance that this load held: the lower end of the interval suffices. Of the worst stretch no
+    /// interval is known.
     pub(super) fn surely_held(&self) -> bool {
         self.rule.worst.is_some() || self.success_interval().is_some_and(|[low, _]| low >= self.rule.threshold)
     }

@@ -1,5 +1,5 @@
-//! How is usable throughput drawn where something with numbers is swept? A panel for each share of fast appends, a line for each provider (or another swept
-//! axis).
+//! How is usable throughput drawn where something with numbers is swept? A panel for each share of fast appends, a line
+//! for each provider (or another swept axis).
 //!
 //! The knees come from [`knees`](super::knees); [`named`](super::named) draws them where only names are swept.
 

@@ -175,7 +175,8 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A share as per cent, rounded down, so that only all transactions give 100, and what misses a threshold does not seem to reach it.
+/// A share as per cent, rounded down, so that only all transactions give 100, and what misses a threshold does not seem
+/// to reach it.
 #[must_use]
 pub fn percent(share: f64) -> String {
     if share >= 1.0 { "100".to_owned() } else { format!("{:.1}", (share * 1000.0 + 1e-9).floor() / 10.0) }

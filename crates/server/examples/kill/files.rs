@@ -35,8 +35,8 @@ impl Files {
         Ok(Self(Warehouse::new(store, &base_location(warehouse)?)))
     }
 
-    /// Writes a manifest with one data file, and a list of it and the manifests of the parent. `attempt` tells the files
-    /// of one try from those of another.
+    /// Writes a manifest with one data file, and a list of it and the manifests of the parent. `attempt` tells the
+    /// files of one try from those of another.
     pub(crate) async fn write(&self, base: &Base<'_>, snapshot: i64, attempt: i64) -> Anyhow<Written> {
         let memory = FileIO::new_with_memory();
         let Base { location, parent, sequence } = base;

@@ -32,8 +32,8 @@ impl Fleet {
             kills: Cell::default(),
             surprises: RefCell::default(),
         };
-        // All at once, so that no two get the same. Below the ports of outgoing connections: while a server is down, one of those
-        // may take its port, also a client's that connects to it.
+        // All at once, so that no two get the same. Below the ports of outgoing connections: while a server is down,
+        // one of those may take its port, also a client's that connects to it.
         let ports = (0..12_000).map(|step| 20_000 + (std::process::id() as u16 % 12_000 + step) % 12_000);
         let free = ports.filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
         let listeners: Vec<_> = free.take(usize::try_from(options.servers)?).collect();

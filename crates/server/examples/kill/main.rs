@@ -1,9 +1,9 @@
 //! Is a commit that was acknowledged ever lost, or done twice, when servers are killed?
 //!
 //! Several servers (`glidepath serve`, each a process) run on one store. Clients commit to them as Iceberg's client for
-//! Java does: each request has an `Idempotency-Key`, and is sent again with it, to any server, until its outcome is known;
-//! after 409 the client deletes the files that it wrote. Meanwhile servers are killed with SIGKILL at random moments and
-//! started again. At the end all are killed, and one new server is asked what is there (`verify.rs`).
+//! Java does: each request has an `Idempotency-Key`, and is sent again with it, to any server, until its outcome is
+//! known; after 409 the client deletes the files that it wrote. Meanwhile servers are killed with SIGKILL at random
+//! moments and started again. At the end all are killed, and one new server is asked what is there (`verify.rs`).
 //!
 //! What clients do is in `work.rs`, what can be wrong on the way in `client.rs`. `cargo run --example kill` without
 //! arguments lists the options. The moments of kills and requests differ from run to run, also with the same seed: the

@@ -1,14 +1,14 @@
 //! What the clients do.
 //!
 //! - *own*: a table for each client; it appends to it.
-//! - *hot*: one table for many clients, whose appends ask to be rebased, beside one that overwrites and tries again after
-//!   a conflict with the same snapshot.
+//! - *hot*: one table for many clients, whose appends ask to be rebased, beside one that overwrites and tries again
+//!   after a conflict with the same snapshot.
 //! - *contended*: one table for several clients, whose appends conflict.
 //! - *pair*: several clients append to two tables in one commit.
 //! - *columns*: several clients add a column each to one table: commits without a snapshot.
 //!
-//! After some commits a new table takes over, so that metadata stays small. The servers never read the manifest lists of
-//! appends that they do not rebase, so only those of *hot* are written.
+//! After some commits a new table takes over, so that metadata stays small. The servers never read the manifest lists
+//! of appends that they do not rebase, so only those of *hot* are written.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

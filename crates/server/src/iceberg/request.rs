@@ -54,8 +54,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-/// The same request; in the path of a Java client, `+` stands for a space: up to Iceberg 1.10 it writes one so, and `+` itself as
-/// `%2B`. Clients in other languages mean `+`. This comes before anything looks at the path, so that all see the same name.
+/// The same request; in the path of a Java client, `+` stands for a space: up to Iceberg 1.10 it writes one so, and `+`
+/// itself as `%2B`. Clients in other languages mean `+`. This comes before anything looks at the path, so that all see
+/// the same name.
 pub(crate) fn with_spaces<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     let version = request.headers().get("x-client-version").and_then(|version| version.to_str().ok());
     let is_java = version.is_some_and(|version| version.starts_with("Apache Iceberg"));
@@ -122,7 +123,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Sent<T> {
     }
 }
 
-/// The value of an optional field; `null` counts as missing. Clients in languages whose empty lists and maps are null send it.
+/// The value of an optional field; `null` counts as missing. Clients in languages whose empty lists and maps are null
+/// send it.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(field: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(field)?.unwrap_or_default())
 }

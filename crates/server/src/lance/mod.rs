@@ -1,7 +1,7 @@
 //! The routes of Lance namespaces.
 //!
-//! A name in a path is its parts with a delimiter between; `request.rs` says how a part may contain the delimiter. Every
-//! handler takes a [`request::Call`], whose `id` is what the request is about.
+//! A name in a path is its parts with a delimiter between; `request.rs` says how a part may contain the delimiter.
+//! Every handler takes a [`request::Call`], whose `id` is what the request is about.
 
 mod answer;
 mod namespaces;

@@ -1,8 +1,8 @@
 //! What requests have in common: what they are about, pages, bodies.
 //!
 //! The name in a path is the parts of an id with the delimiter between: the query's `delimiter`, or `$`. The delimiter
-//! alone is the root. Of a part in a path, after the usual decoding of URLs, the percent-encoding of the delimiter stands
-//! for the delimiter and `%25` for `%`; any other `%` is itself. A client that encodes both writes different ids
+//! alone is the root. Of a part in a path, after the usual decoding of URLs, the percent-encoding of the delimiter
+//! stands for the delimiter and `%25` for `%`; any other `%` is itself. A client that encodes both writes different ids
 //! differently. Those that encode neither send the id in the body, too, wherever there is a body: then that one counts,
 //! and it must have the same text, encoded or not, as the path.
 

@@ -1,8 +1,9 @@
-//! Reading the bodies of requests, within a limit for each and one for all: a body of JSON takes up to sixty times its length
-//! while it is decoded.
+//! Reading the bodies of requests, within a limit for each and one for all: a body of JSON takes up to sixty times its
+//! length while it is decoded.
 //!
-//! What is refused is read to its end and thrown away before the answer: a client that still sends would otherwise find its
-//! connection broken, and not know that nothing was done. So is what is longer than allowed, up to [`DISCARDED`] times the limit.
+//! What is refused is read to its end and thrown away before the answer: a client that still sends would otherwise find
+//! its connection broken, and not know that nothing was done. So is what is longer than allowed, up to [`DISCARDED`]
+//! times the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,8 +21,8 @@ use crate::security::refusal::Refusal;
 /// What is counted of bodies together, so that their number fits into the permits of a semaphore.
 const UNIT: usize = 1024;
 
-/// So much of each body is not counted: who fills the memory for large bodies holds up no small ones. The most requests at
-/// once limit these.
+/// So much of each body is not counted: who fills the memory for large bodies holds up no small ones. The most requests
+/// at once limit these.
 pub(crate) const SMALL: usize = 64 << 10;
 
 /// How many times the most bytes of a body are read of one that is refused.

@@ -3,13 +3,13 @@
 //! Steps:
 //!
 //! 1. Too many requests: 503, as soon as a small body has come. Nothing was done.
-//! 2. No valid token: 401; for a page without any token, a form that asks for it. Without tokens, what a page of another
-//!    site may have sent: 403. Nothing was done.
-//! 3. The body: 415 if it is compressed, 413 if it is too long, 503 if all bodies together are, 408 if it does not come in
-//!    time. Nothing was done.
+//! 2. No valid token: 401; for a page without any token, a form that asks for it. Without tokens, what a page of
+//!    another site may have sent: 403. Nothing was done.
+//! 3. The body: 415 if it is compressed, 413 if it is too long, 503 if all bodies together are, 408 if it does not come
+//!    in time. Nothing was done.
 //! 4. From here on the request runs in a task of its own, also if the client goes away: the rights, then the handler.
-//! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome is
-//!    unknown; 503 for others.
+//! 5. Its time ends before the work: 504 for a request that changes something, since the work goes on and its outcome
+//!    is unknown; 503 for others.
 //! 6. The answers that clients have not read are too long together: 503, if it only reads.
 
 use std::sync::Arc;
@@ -126,7 +126,8 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let speech = Speech::of(&route);
-    // As it was sent, percent-encoded, so it keeps to its line; without the query, which may hold what is nobody's business.
+    // As it was sent, percent-encoded, so it keeps to its line; without the query, which may hold what is nobody's
+    // business.
     let path = shortened(request.uri().path());
     let mut identity = None;
     let answer = admitted(&app, &route, request, next, &mut identity).await;

@@ -23,7 +23,8 @@ use crate::security::Tls;
 /// The longest time of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// The most bytes of an answer that are given to a connection at once. Over HTTP/2 so much of each answer may wait in it.
+/// The most bytes of an answer that are given to a connection at once. Over HTTP/2 so much of each answer may wait in
+/// it.
 const PIECE_1: usize = 256 << 10;
 const PIECE_2: usize = 16 << 10;
 

@@ -62,7 +62,8 @@ pub fn log_to_stderr(format: LogFormat, level: LogLevel) {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
-    // A line that cannot be written is lost. Told on the same output, as is usual, it would end the request with a panic.
+    // A line that cannot be written is lost. Told on the same output, as is usual, it would end the request with a
+    // panic.
     let lines = tracing_subscriber::fmt().with_max_level(filter).with_writer(std::io::stderr).with_ansi(false);
     let lines = lines.log_internal_errors(false);
     // An error says that there is a log already.

@@ -1,7 +1,8 @@
 //! What do operators see and set? Health, metrics, logs, limits, and the end of a server.
 //!
-//! `gate` is what every request passes, `bodies` reads what they send, `listen` accepts connections and ends them, `routes` has the routes of
-//! operators, `sending` is about clients that do not read, `metrics` counts, `timed` measures the store, `log` writes.
+//! `gate` is what every request passes, `bodies` reads what they send, `listen` accepts connections and ends them,
+//! `routes` has the routes of operators, `sending` is about clients that do not read, `metrics` counts, `timed`
+//! measures the store, `log` writes.
 
 pub(crate) mod bodies;
 pub(crate) mod gate;
@@ -26,13 +27,13 @@ pub struct Limits {
     pub most_body_bytes: usize,
     /// The most bytes in the bodies of all requests at once, at least those of one.
     pub all_bodies_bytes: usize,
-    /// The most bytes of answers that are not sent yet, without the first 64 KB of each, and without the metadata of tables
-    /// and views.
+    /// The most bytes of answers that are not sent yet, without the first 64 KB of each, and without the metadata of
+    /// tables and views.
     pub all_answers_bytes: usize,
     /// The most bytes of a request's headers, at least 8192.
     pub most_header_bytes: usize,
-    /// The longest time in which a connection may be silent between requests, send the headers of one, or take nothing of its
-    /// answers.
+    /// The longest time in which a connection may be silent between requests, send the headers of one, or take nothing
+    /// of its answers.
     pub idle_timeout: Duration,
     /// The most connections at once; further ones wait.
     pub most_connections: usize,

@@ -1,8 +1,8 @@
 //! Clients that do not read their answers: what they hold of the server is bounded, and does not stay theirs.
 //!
 //! - A connection on which a write makes no progress for too long is ended ([`Patient`]).
-//! - So is one whose client has answers to come, and gives none of them room for too long, as HTTP/2 allows while the connection
-//!   lives ([`Progress`]).
+//! - So is one whose client has answers to come, and gives none of them room for too long, as HTTP/2 allows while the
+//!   connection lives ([`Progress`]).
 //! - An answer is given to the connection in pieces, so that most of it is not waiting there ([`Sending`]).
 //! - What answers take that are in memory for one client only is counted until they are sent ([`Answers`]).
 

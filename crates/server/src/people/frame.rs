@@ -52,7 +52,8 @@ pub(super) fn page(reader: Reader<'_>, path: &Path<'_>, content: &Markup) -> Res
     answer(StatusCode::OK, &document(&title, "content", Some(reader), &crumbs, content))
 }
 
-/// The form that asks for a token. The field has no name, so that no browser sends what is in it, also without the script.
+/// The form that asks for a token. The field has no name, so that no browser sends what is in it, also without the
+/// script.
 pub(super) fn form() -> Response {
     let content = html! {
         form #ask {

@@ -37,8 +37,8 @@ struct Lane {
     begun: bool,
 }
 
-/// The rows of the first `most` snapshots. `nodes` has all snapshots of the table, the newest first. The lane at the left is
-/// that of `head`, if that is among the shown ones.
+/// The rows of the first `most` snapshots. `nodes` has all snapshots of the table, the newest first. The lane at the
+/// left is that of `head`, if that is among the shown ones.
 pub(super) fn rows(nodes: &[Node], head: Option<i64>, most: usize) -> Vec<Row> {
     let rank: BTreeMap<i64, usize> = nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
     let mut lanes: Vec<Option<Lane>> = Vec::new();

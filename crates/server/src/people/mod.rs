@@ -1,11 +1,11 @@
-//! What does a person see of the server in a browser? Pages at `/`: namespaces and tables, commits over time, conflicts,
-//! who waits, and each table's snapshots.
+//! What does a person see of the server in a browser? Pages at `/`: namespaces and tables, commits over time,
+//! conflicts, who waits, and each table's snapshots.
 //!
 //! The pages are HTML that works without a script and loads nothing from elsewhere. `frame` is around every page,
-//! `overview` is `/` and the pages of namespaces, `table` and `view` are those of their kind, `graph` finds the lanes of
-//! snapshots, `recent` counts commits over time. Where there are access rules, a request without a token gets a form;
-//! the script keeps the token that is entered there and asks again with it. Everything in a page may come from a client:
-//! `maud` escapes it.
+//! `overview` is `/` and the pages of namespaces, `table` and `view` are those of their kind, `graph` finds the lanes
+//! of snapshots, `recent` counts commits over time. Where there are access rules, a request without a token gets a
+//! form; the script keeps the token that is entered there and asks again with it. Everything in a page may come from a
+//! client: `maud` escapes it.
 
 mod chart;
 mod frame;
@@ -69,8 +69,8 @@ pub(crate) fn is_page(route: &str) -> bool {
     PAGES.contains(&route)
 }
 
-/// What is told to somebody who has sent no token where one is needed: the form that asks for it, and what the form needs.
-/// It is the same whatever exists. `None`: the request goes the way of all others.
+/// What is told to somebody who has sent no token where one is needed: the form that asks for it, and what the form
+/// needs. It is the same whatever exists. `None`: the request goes the way of all others.
 pub(crate) fn before_token(access: &Access, route: &str, method: &Method, headers: &HeaderMap) -> Option<Response> {
     let reads = method == Method::GET || method == Method::HEAD;
     if access.is_open() || !reads || headers.contains_key(header::AUTHORIZATION) {

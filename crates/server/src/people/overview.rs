@@ -257,8 +257,8 @@ pub(super) fn properties_table<'a>(properties: impl ExactSizeIterator<Item = (&'
     }
 }
 
-/// Whether the value of a property may be a secret, by its name. Clients that may read the table get it by the protocol;
-/// a page may be looked at over a shoulder.
+/// Whether the value of a property may be a secret, by its name. Clients that may read the table get it by the
+/// protocol; a page may be looked at over a shoulder.
 fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     ["secret", "token", "password", "credential", "access-key", "account-key", "private-key", "sas"]

@@ -16,7 +16,8 @@ use super::{Fault, Place, schema, snapshots};
 use crate::security::check::Asker;
 use crate::state::App;
 
-/// Beginnings of the names of properties that say how a table is written and read. Others may be anything, also secrets.
+/// Beginnings of the names of properties that say how a table is written and read. Others may be anything, also
+/// secrets.
 const OF_NOTE: [&str; 9] =
     ["write.", "read.", "commit.", "history.", "glidepath.", "schema.name-mapping", "gc.enabled", "comment", "owner"];
 

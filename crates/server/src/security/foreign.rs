@@ -1,10 +1,10 @@
 //! Does a web page of another site send this request?
 //!
-//! A server without tokens lets everybody do everything who reaches it on loopback. A browser on the machine reaches it too,
-//! and with it each page that is open there: a page may send requests to any address (the browser withholds only the
-//! answers), and with a name of its own that leads to 127.0.0.1 it may read the answers as well. Browsers say where a
-//! request comes from in `Origin` and `Sec-Fetch-Site`, and which name it was sent to in `Host`; other clients send only
-//! the last.
+//! A server without tokens lets everybody do everything who reaches it on loopback. A browser on the machine reaches it
+//! too, and with it each page that is open there: a page may send requests to any address (the browser withholds only
+//! the answers), and with a name of its own that leads to 127.0.0.1 it may read the answers as well. Browsers say where
+//! a request comes from in `Origin` and `Sec-Fetch-Site`, and which name it was sent to in `Host`; other clients send
+//! only the last.
 
 use std::net::IpAddr;
 

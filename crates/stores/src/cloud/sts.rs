@@ -1,7 +1,7 @@
 //! Which short-lived credentials does a security token service (STS) give for one folder of a bucket?
 //!
-//! `AssumeRole` is signed with the store's own credentials and carries a session policy ([`policy`]). What comes back can
-//! do what both the policy and the role allow, or, without a role, both the policy and the store's own user.
+//! `AssumeRole` is signed with the store's own credentials and carries a session policy ([`policy`]). What comes back
+//! can do what both the policy and the role allow, or, without a role, both the policy and the store's own user.
 
 mod answer;
 mod policy;

@@ -1,9 +1,10 @@
 //! What the kernel has in memory of this machine's file system, behind the `Files` trait: no call waits for a disk.
 //!
 //! Handing a read to the pool for blocking work and back costs several times what the read itself costs, if the kernel
-//! has everything in its caches. Mostly it has: a reader that asks for the next version of a catalog asks again and again
-//! for a file that is not there. A call that would have to wait, or that changes anything, fails; then the whole operation
-//! is done on the pool. So does a call that the kernel does not know (before Linux 5.12) or that a sandbox forbids.
+//! has everything in its caches. Mostly it has: a reader that asks for the next version of a catalog asks again and
+//! again for a file that is not there. A call that would have to wait, or that changes anything, fails; then the whole
+//! operation is done on the pool. So does a call that the kernel does not know (before Linux 5.12) or that a sandbox
+//! forbids.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut};

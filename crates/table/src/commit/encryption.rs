@@ -1,5 +1,5 @@
-//! Encryption keys in a commit: the crate `iceberg` leaves a key as it is if another comes under its id, and takes snapshots
-//! whose key is not there. Then what was encrypted with the key that came cannot be read.
+//! Encryption keys in a commit: the crate `iceberg` leaves a key as it is if another comes under its id, and takes
+//! snapshots whose key is not there. Then what was encrypted with the key that came cannot be read.
 
 use std::collections::BTreeMap;
 

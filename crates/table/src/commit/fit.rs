@@ -102,8 +102,8 @@ struct Reached {
     row: u64,
 }
 
-/// Refuses a snapshot that cannot follow those before it in its commit, or whose rows would leave ids out: then later rows
-/// could get ids that are taken.
+/// Refuses a snapshot that cannot follow those before it in its commit, or whose rows would leave ids out: then later
+/// rows could get ids that are taken.
 fn after(
     snapshot: &Snapshot,
     earlier: Option<Reached>,
@@ -161,7 +161,8 @@ pub(super) fn shapes_rows(update: &TableUpdate) -> bool {
     )
 }
 
-/// Refuses a table whose current columns cannot be partitioned or sorted as it says: each update may be right by itself.
+/// Refuses a table whose current columns cannot be partitioned or sorted as it says: each update may be right by
+/// itself.
 pub(super) fn result(made: &TableMetadata) -> Result<(), Misfit> {
     let schema = made.current_schema();
     let specs =

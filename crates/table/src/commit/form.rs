@@ -9,7 +9,8 @@ use crate::{defaults, json};
 /// The metadata as in a metadata file.
 ///
 /// # Errors
-/// If a table of version 1 could not be one of version 2, where its branches and tags are taken from; or if it has no JSON form.
+/// If a table of version 1 could not be one of version 2, where its branches and tags are taken from; or if it has no
+/// JSON form.
 pub fn to_json(metadata: &TableMetadata) -> Result<Value, Misfit> {
     let mut value = plain(metadata)?;
     if let Some(refs) = version1::refs(metadata)? {

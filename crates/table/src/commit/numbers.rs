@@ -1,7 +1,7 @@
 //! Is there an id for each schema, partition spec, sort order and version of a view that a commit adds?
 //!
-//! The crate adds one to the greatest id. After the greatest number comes a negative one, and all that follow get the same:
-//! a commit would be acknowledged, and what it adds lost.
+//! The crate adds one to the greatest id. After the greatest number comes a negative one, and all that follow get the
+//! same: a commit would be acknowledged, and what it adds lost.
 
 use iceberg::spec::{TableMetadata, ViewMetadata};
 use iceberg::{TableUpdate, ViewUpdate};

@@ -1,11 +1,11 @@
 //! Partition fields that the format allows and the crate `iceberg` does not.
 //!
-//! - *Fields of one column whose transforms are alike*: `days` beside `months`, or two dropped fields (`void`). In memory a
-//!   stand-in takes the place of each after the first, a `bucket` of a number that no table can have (Java's are below 2^31),
-//!   and its own transform is put back in all JSON that is written.
-//! - *Names of dropped fields in format version 1.* They stay, with the transform `void`, and Java leaves them their names. The
-//!   crate allows the name of a column to an identity field only, so such a field gets its number as well: `p` becomes
-//!   `p_1000`. Fields are known by their numbers, so readers take it for the same.
+//! - *Fields of one column whose transforms are alike*: `days` beside `months`, or two dropped fields (`void`). In
+//!   memory a stand-in takes the place of each after the first, a `bucket` of a number that no table can have (Java's
+//!   are below 2^31), and its own transform is put back in all JSON that is written.
+//! - *Names of dropped fields in format version 1.* They stay, with the transform `void`, and Java leaves them their
+//!   names. The crate allows the name of a column to an identity field only, so such a field gets its number as well:
+//!   `p` becomes `p_1000`. Fields are known by their numbers, so readers take it for the same.
 
 use iceberg::TableUpdate;
 use iceberg::spec::{TableMetadata, Transform, UnboundPartitionField, UnboundPartitionSpec};
@@ -52,7 +52,8 @@ pub(super) fn with_stand_ins(spec: UnboundPartitionSpec, is_column: impl Fn(&str
     changed.add_partition_fields(fields).map_or(spec, |changed| changed.build())
 }
 
-/// What stands for a transform beside those of the same column that come before it, if the crate does not allow it there.
+/// What stands for a transform beside those of the same column that come before it, if the crate does not allow it
+/// there.
 fn stand_in(transform: Transform, before: impl Iterator<Item = Transform>) -> Option<Transform> {
     let before: Vec<Transform> = before.collect();
     let taken = |other: &Transform| other.dedup_name() == transform.dedup_name();

@@ -1,8 +1,8 @@
 //! What the crate `iceberg` does not do for format version 1.
 //!
-//! It keeps branches and tags while a table is in memory, but neither reads them from a file nor writes them; the format
-//! allows them there, and other clients do both. And files of that version may lack a UUID and the last id of a partition
-//! field, for which the crate takes values that are another table's, or too low.
+//! It keeps branches and tags while a table is in memory, but neither reads them from a file nor writes them; the
+//! format allows them there, and other clients do both. And files of that version may lack a UUID and the last id of a
+//! partition field, for which the crate takes values that are another table's, or too low.
 
 use std::collections::BTreeMap;
 
@@ -67,8 +67,8 @@ pub(super) fn is_incomplete(metadata: &TableMetadata) -> bool {
         && (metadata.uuid().is_nil() || metadata.last_partition_id() < last_partition_id(metadata))
 }
 
-/// Adds what the file lacks. The UUID is made of the table's location, so that each reader makes the same, and tables at
-/// different places have different ones.
+/// Adds what the file lacks. The UUID is made of the table's location, so that each reader makes the same, and tables
+/// at different places have different ones.
 pub(super) fn complete(file: &mut Value, metadata: &TableMetadata) {
     if metadata.uuid().is_nil() {
         file["table-uuid"] = uuid_of(metadata.location()).to_string().into();

@@ -33,9 +33,10 @@ impl ReadAhead {
     }
 }
 
-/// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at once,
-/// though they are rebased one after the other. Nothing if these updates add no append for which a rebase is asked, or if a
-/// file cannot be read: [`rebase`](super::rebase()) then reads for itself, and says why. `owner`: as in [`recognize()`](super::recognize()).
+/// Reads the manifest list of an append and the manifests that it adds; so the files of several appends are read at
+/// once, though they are rebased one after the other. Nothing if these updates add no append for which a rebase is
+/// asked, or if a file cannot be read: [`rebase`](super::rebase()) then reads for itself, and says why. `owner`: as in
+/// [`recognize()`](super::recognize()).
 pub async fn read_ahead(
     updates: &[TableUpdate],
     metadata: &TableMetadata,
@@ -71,8 +72,8 @@ fn append<'a>(updates: &'a [TableUpdate], metadata: &TableMetadata, owner: bool)
     (is_asked && is_of_table(metadata, snapshot.manifest_list()).is_ok()).then_some(snapshot)
 }
 
-/// Reads the manifest lists of the parents of these appends at once, as [`read_ahead`] their own files: other servers may have
-/// written them. A file that cannot be read is left to [`rebase`](super::rebase()).
+/// Reads the manifest lists of the parents of these appends at once, as [`read_ahead`] their own files: other servers
+/// may have written them. A file that cannot be read is left to [`rebase`](super::rebase()).
 pub async fn read_parents(
     appends: impl Iterator<Item = &[TableUpdate]>,
     metadata: &TableMetadata,

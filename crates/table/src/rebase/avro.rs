@@ -154,9 +154,9 @@ impl BlockWriter {
     }
 }
 
-/// A file of these blocks. The writer of the library orders the metadata and chooses the marker at random; this one gives
-/// the same bytes for the same arguments. `marker` separates the blocks; it should be no text that occurs in them, so
-/// fresh random bytes.
+/// A file of these blocks. The writer of the library orders the metadata and chooses the marker at random; this one
+/// gives the same bytes for the same arguments. `marker` separates the blocks; it should be no text that occurs in
+/// them, so fresh random bytes.
 pub(super) fn file_of(schema: &str, metadata: &[(&str, String)], marker: [u8; 16], blocks: &[Arc<Block>]) -> Vec<u8> {
     let mut out = b"Obj\x01".to_vec();
     put_long(&mut out, metadata.len() as i64 + 2);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Answers after one pass over a table, for any number of branches. To walk through the history of each would take minutes
-/// where thousands of branches have long ones.
+/// Answers after one pass over a table, for any number of branches. To walk through the history of each would take
+/// minutes where thousands of branches have long ones.
 pub(super) struct Lineage(HashMap<i64, (usize, usize)>);
 
 impl Lineage {

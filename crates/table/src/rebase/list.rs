@@ -69,7 +69,8 @@ pub(super) fn memory(manifest: &ManifestFile) -> usize {
     ENTRY + summaries + manifest.key_metadata.as_ref().map_or(0, Vec::len)
 }
 
-/// Decodes a list. A field that this crate does not know would be lost when the list is written again, so it is a fault.
+/// Decodes a list. A field that this crate does not know would be lost when the list is written again, so it is a
+/// fault.
 pub(super) fn decode(bytes: &[u8]) -> Result<Manifests, Fault> {
     let (file, summary) = opened(bytes)?;
     let mut manifests = Vec::new();
@@ -80,8 +81,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Manifests, Fault> {
     Ok(manifests)
 }
 
-/// Decodes the list of a snapshot. Of manifests that it does not add, which are nearly all, only the paths matter. `parent`:
-/// the location of its parent's list, and what is in it, if that is known.
+/// Decodes the list of a snapshot. Of manifests that it does not add, which are nearly all, only the paths matter.
+/// `parent`: the location of its parent's list, and what is in it, if that is known.
 pub(super) fn decode_own(bytes: &[u8], snapshot: i64, parent: Option<(&str, &Manifests)>) -> Result<Own, Fault> {
     let (file, summary) = opened(bytes)?;
     let (mut added, mut others) = (Vec::new(), Paths::after(parent.map_or(&[], |(_, manifests)| manifests)));
@@ -214,8 +215,8 @@ pub(super) struct Blocks {
     rows: bool,
 }
 
-/// Encodes a list of version 2 or 3. The counts of each manifest must be known: these versions require them. `shared`: the
-/// blocks of the last manifests of this list, if they are those of another list.
+/// Encodes a list of version 2 or 3. The counts of each manifest must be known: these versions require them. `shared`:
+/// the blocks of the last manifests of this list, if they are those of another list.
 pub(super) fn encode(
     header: &Header,
     manifests: &[Arc<ManifestFile>],

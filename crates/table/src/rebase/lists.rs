@@ -36,8 +36,9 @@ struct Kept {
 }
 
 impl Lists {
-    /// Keeps lists of at most this many manifests together. An entry takes a few hundred bytes, and counts as several if it takes more; lists that were made
-    /// from each other share theirs, though each is counted. A list that is longer by itself is not kept.
+    /// Keeps lists of at most this many manifests together. An entry takes a few hundred bytes, and counts as several
+    /// if it takes more; lists that were made from each other share theirs, though each is counted. A list that is
+    /// longer by itself is not kept.
     #[must_use]
     pub fn new(most_manifests: usize) -> Self {
         Self { state: Mutex::default(), most: most_manifests }

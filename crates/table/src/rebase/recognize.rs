@@ -16,7 +16,8 @@ pub const TABLE_PROPERTY: &str = "glidepath.append-rebase";
 /// The key in a snapshot's summary that asks for this append to be rebased, `true`, or forbids it.
 pub const SUMMARY_KEY: &str = "append-rebase";
 
-/// What the summary of a cherry-picked snapshot names: the snapshot that it repeats, and the staged work that it publishes.
+/// What the summary of a cherry-picked snapshot names: the snapshot that it repeats, and the staged work that it
+/// publishes.
 const PUBLISHES: [&str; 2] = ["source-snapshot-id", "published-wap-id"];
 
 const ISOLATION_LEVELS: [&str; 3] =
@@ -72,7 +73,8 @@ impl Candidate {
     }
 }
 
-/// What is this commit to a table with this metadata? `owner`: the server's owner asks for rebases, see [`Asked::Owner`].
+/// What is this commit to a table with this metadata? `owner`: the server's owner asks for rebases, see
+/// [`Asked::Owner`].
 #[must_use]
 pub fn recognize(
     requirements: &[TableRequirement],
@@ -94,7 +96,8 @@ pub fn recognize(
     }
 }
 
-/// Whether the commit took effect before. A commit does so as a whole, so its snapshots and branches tell for all of it.
+/// Whether the commit took effect before. A commit does so as a whole, so its snapshots and branches tell for all of
+/// it.
 fn already_there(requirements: &[TableRequirement], updates: &[TableUpdate], metadata: &TableMetadata) -> bool {
     let added = updates.iter().filter_map(|update| match update {
         TableUpdate::AddSnapshot { snapshot } => Some(snapshot),
@@ -230,8 +233,8 @@ pub(super) fn applicable(candidate: &Candidate, metadata: &TableMetadata) -> Res
     Ok((asked(candidate, metadata, head)?, head.clone()))
 }
 
-/// Refuses to put an append of a stream onto another one of the same stream: its client must be told of the conflict to see
-/// that it is a second writer, or that the rows are there.
+/// Refuses to put an append of a stream onto another one of the same stream: its client must be told of the conflict to
+/// see that it is a second writer, or that the rows are there.
 fn same_stream(candidate: &Candidate, metadata: &TableMetadata, head: &SnapshotRef) -> Result<(), Why> {
     let own = streams(&candidate.snapshot);
     if own.is_empty() {
@@ -244,8 +247,8 @@ fn same_stream(candidate: &Candidate, metadata: &TableMetadata, head: &SnapshotR
     }
 }
 
-/// The streams whose progress a snapshot notes in its summary, for those who write each row once: Iceberg's sinks for Kafka
-/// Connect (a key for each topic and group), Flink (by job and operator) and Spark (by query).
+/// The streams whose progress a snapshot notes in its summary, for those who write each row once: Iceberg's sinks for
+/// Kafka Connect (a key for each topic and group), Flink (by job and operator) and Spark (by query).
 fn streams(snapshot: &Snapshot) -> BTreeSet<String> {
     const KAFKA: &str = "kafka.connect.offsets.";
     const FLINK: &str = "flink.max-committed-checkpoint-id";

@@ -18,7 +18,8 @@ pub enum Why {
     /// The server's owner asked for it, where only appends lie between, and something else does.
     #[error("snapshot {0}, which was committed meanwhile, is no append")]
     Between(i64),
-    /// Something that writes each row once, by what it notes in its snapshots, committed another part of the same stream.
+    /// Something that writes each row once, by what it notes in its snapshots, committed another part of the same
+    /// stream.
     #[error(
         "snapshot {0}, which was committed meanwhile, is of the same stream (Kafka Connect, Flink or Spark), whose writer must look at it"
     )]

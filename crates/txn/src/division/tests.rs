@@ -122,7 +122,8 @@ fn limits() -> impl Strategy<Value = Limits> {
         .prop_map(|(cross_column, more)| Limits { cross_column, single_query: cross_column + more })
 }
 
-/// Lists in which some columns have many cells, and some cells are there twice; of some, the cells of each row are together.
+/// Lists in which some columns have many cells, and some cells are there twice; of some, the cells of each row are
+/// together.
 fn lists() -> impl Strategy<Value = Vec<Cell>> {
     let few_columns = (0..4_u8, 0..60_usize);
     let many_columns = (0..=u8::MAX, 0..60_usize);

@@ -1,9 +1,9 @@
 //! How does the first transactions table (`_transactions` of Palantir AtlasDB) keep outcomes?
 //!
 //! Row: VAR_LONG of the start timestamp. Column: always `t`. Value: VAR_LONG of the commit timestamp, or of -1 for an
-//! aborted transaction. Architecture decision record 16 of AtlasDB describes it under *Physical Representation*, and says
-//! why [`Tickets`](super::Tickets) replaced it: in a store that keeps rows in order, transactions that run at the same time
-//! write to neighbouring rows, thus to one node; and a value repeats most of its row.
+//! aborted transaction. Architecture decision record 16 of AtlasDB describes it under *Physical Representation*, and
+//! says why [`Tickets`](super::Tickets) replaced it: in a store that keeps rows in order, transactions that run at the
+//! same time write to neighbouring rows, thus to one node; and a value repeats most of its row.
 
 use bytes::Bytes;
 

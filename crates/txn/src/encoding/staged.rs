@@ -2,8 +2,8 @@
 //!
 //! Cells are those of [`Tickets`]. A value is a tickets value and one byte more: 00 while it is staged, 01 when it is
 //! committed. A store whose guarded write may have reached some replicas and not others writes the staged value under a
-//! guard, and then the committed one without. A reader that meets a staged value has to confirm it by a guarded write of its
-//! own. What is read as committed stays.
+//! guard, and then the committed one without. A reader that meets a staged value has to confirm it by a guarded write
+//! of its own. What is read as committed stays.
 //!
 //! A tickets value can look like a staged one: 01 is a commit one after the start there, and a committed abort here.
 

@@ -1,7 +1,8 @@
-//! How are outcomes spread over rows that grow no further than a store can bear, and yet can be scanned by start timestamp?
+//! How are outcomes spread over rows that grow no further than a store can bear, and yet can be scanned by start
+//! timestamp?
 //!
-//! The tickets encoding (`_transactions2` of Palantir AtlasDB, architecture decision record 16). Start timestamps are divided
-//! into *partitions* of [`quantum`](Partitioning::quantum) numbers, and each partition has the same number of
+//! The tickets encoding (`_transactions2` of Palantir AtlasDB, architecture decision record 16). Start timestamps are
+//! divided into *partitions* of [`quantum`](Partitioning::quantum) numbers, and each partition has the same number of
 //! [`rows`](Partitioning::rows). With `/` and `%` of whole numbers, a start timestamp s has
 //!
 //! - row number (s / quantum) × rows + (s % quantum) % rows, and
@@ -9,13 +10,13 @@
 //!
 //! So timestamps that follow each other go to the rows of a partition in turn. What is written:
 //!
-//! - Row: the row number with its 64 bits in reverse order, in 8 bytes, big-endian: neighbouring rows are far apart in byte
-//!   order, and a store that keeps rows in order has them on different nodes.
+//! - Row: the row number with its 64 bits in reverse order, in 8 bytes, big-endian: neighbouring rows are far apart in
+//!   byte order, and a store that keeps rows in order has them on different nodes.
 //! - Column: VAR_LONG of the column number, so columns are in order within a row.
 //! - Value: VAR_LONG of the commit timestamp minus the start timestamp; no bytes for an aborted transaction.
 //!
-//! No calculation here can overflow: a row number and a column number are at most the start timestamp, which is below 2^63,
-//! and so is the quantum; a sum of two such numbers is below 2^64.
+//! No calculation here can overflow: a row number and a column number are at most the start timestamp, which is below
+//! 2^63, and so is the quantum; a sum of two such numbers is below 2^64.
 //!
 //! Start with [`Tickets`].
 
@@ -33,8 +34,8 @@ use crate::Timestamp;
 /// The bytes of a row.
 pub(super) const ROW_LENGTH: usize = 8;
 
-/// How start timestamps are divided. Set where a table is created, and never changed: with another partitioning the cells
-/// mean other timestamps.
+/// How start timestamps are divided. Set where a table is created, and never changed: with another partitioning the
+/// cells mean other timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitioning {
     /// Start timestamps per partition: at least 1, at most [`Timestamp::LAST`], and a multiple of `rows`.
@@ -44,8 +45,9 @@ pub struct Partitioning {
 }
 
 impl Default for Partitioning {
-    /// The choice of AtlasDB's architecture decision record 16, for Cassandra: a row holds at most 1,562,500 outcomes of at
-    /// most 21 bytes each, a third of the 100 MB that it takes as the limit for a row; and 16 rows are written to at a time.
+    /// The choice of AtlasDB's architecture decision record 16, for Cassandra: a row holds at most 1,562,500 outcomes
+    /// of at most 21 bytes each, a third of the 100 MB that it takes as the limit for a row; and 16 rows are written to
+    /// at a time.
     fn default() -> Self {
         Self { quantum: 25_000_000, rows: 16 }
     }
@@ -186,12 +188,12 @@ impl Tickets {
         commit.map(Outcome::Committed).map_err(|_| ValueError::CommitBeyondLast { start, delta })
     }
 
-    /// The parts of rows in which the outcomes of all transactions are kept that started in `range`, by ascending row number;
-    /// none if the range is empty. They are made one at a time.
+    /// The parts of rows in which the outcomes of all transactions are kept that started in `range`, by ascending row
+    /// number; none if the range is empty. They are made one at a time.
     ///
-    /// They are all rows of each partition that the range touches; a short range has nothing in some of them. They cover up to
-    /// `rows - 1` timestamps more on either side of the range. So decode the cells that a scan finds, and leave out those
-    /// that are not in the range.
+    /// They are all rows of each partition that the range touches; a short range has nothing in some of them. They
+    /// cover up to `rows - 1` timestamps more on either side of the range. So decode the cells that a scan finds, and
+    /// leave out those that are not in the range.
     #[must_use]
     pub fn rows_covering(self, range: RangeInclusive<Timestamp>) -> RowsCovering {
         let Partitioning { quantum, rows } = self.partitioning;

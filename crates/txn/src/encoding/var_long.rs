@@ -12,8 +12,9 @@
 //! | 9 | `11111111 0` and 63 | to the greatest signed number |
 //! | 10 | `11111111 10` and 70, of which the first 6 are zero | negative ones, in two's complement |
 //!
-//! Every number has exactly one form here, the shortest. Decoders refuse all others, so what decodes encodes back to the
-//! same bytes. Start with [`encode_unsigned`] and [`decode_unsigned`]; the signed forms are for values that may be negative.
+//! Every number has exactly one form here, the shortest. Decoders refuse all others, so what decodes encodes back to
+//! the same bytes. Start with [`encode_unsigned`] and [`decode_unsigned`]; the signed forms are for values that may be
+//! negative.
 
 use bytes::Bytes;
 

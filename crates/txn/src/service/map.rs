@@ -1,7 +1,7 @@
 //! Which table is each start timestamp in? The map as a value, and its text.
 //!
-//! The text has lines: `glidepath transactions 1` (the format), `bound N`, `change H` (16 hexadecimal digits), and for each range `from N
-//! TABLE`, oldest first. A text that is not exactly as it would be written is refused.
+//! The text has lines: `glidepath transactions 1` (the format), `bound N`, `change H` (16 hexadecimal digits), and for
+//! each range `from N TABLE`, oldest first. A text that is not exactly as it would be written is refused.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;

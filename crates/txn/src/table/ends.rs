@@ -1,7 +1,7 @@
 //! The ends of transactions that a process keeps in memory.
 //!
-//! Ends never change, so an entry is never stale, and which entries are kept matters for speed only. A library keeps them, in
-//! shards with a lock each; a read takes no lock that excludes other reads.
+//! Ends never change, so an entry is never stale, and which entries are kept matters for speed only. A library keeps
+//! them, in shards with a lock each; a read takes no lock that excludes other reads.
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, UnitWeighter};

@@ -1,8 +1,9 @@
 //! How is a table of transactions made and opened, so that nobody reads it in another encoding than it is written in?
 //!
-//! The bytes of a cell do not say which encoding wrote them. So the encoding is written down when a table is made, in a table of its own:
-//! `glidepath_formats`, one row for each table, column `encoding`, a text such as `tickets 25000000 16`. It is never changed. It
-//! is written after the table was made, so a table that is missing later was lost: nobody makes it anew by opening it.
+//! The bytes of a cell do not say which encoding wrote them. So the encoding is written down when a table is made, in a
+//! table of its own: `glidepath_formats`, one row for each table, column `encoding`, a text such as `tickets 25000000
+//! 16`. It is never changed. It is written after the table was made, so a table that is missing later was lost: nobody
+//! makes it anew by opening it.
 //!
 //! A table belongs to one service: the column `service` has its name, which is written before the table is made.
 

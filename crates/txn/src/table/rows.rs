@@ -33,9 +33,9 @@ struct Doubt {
 }
 
 impl<E: Env, K: KvStore> Transactions<E, K> {
-    /// Ends these transactions, unless they have ended. Answers each as [`Self::decide`] does, in their order. They are not ended
-    /// together: of some it may be known how they ended, and of others not. Of several entries of one transaction the first counts, and
-    /// all are answered by what it was ended with.
+    /// Ends these transactions, unless they have ended. Answers each as [`Self::decide`] does, in their order. They are
+    /// not ended together: of some it may be known how they ended, and of others not. Of several entries of one
+    /// transaction the first counts, and all are answered by what it was ended with.
     pub async fn decide_many(&self, wanted: &[(Timestamp, Outcome)]) -> Vec<Decided> {
         let mut answers: BTreeMap<Timestamp, Decided> = BTreeMap::new();
         let mut rows: BTreeMap<Bytes, Row> = BTreeMap::new();

@@ -10,8 +10,8 @@ use super::{GetError, Transactions};
 use crate::encoding::RowsCovering;
 use crate::{Encoding, Entry, Outcome, Stage, Timestamp};
 
-/// The ends of the transactions that started in a range, a page at a time. Of tickets, by row: not in the order of their timestamps. Of
-/// the original encoding, in the store's order of rows, all of which it goes through.
+/// The ends of the transactions that started in a range, a page at a time. Of tickets, by row: not in the order of
+/// their timestamps. Of the original encoding, in the store's order of rows, all of which it goes through.
 ///
 /// A transaction that ended before the scan began is in it. One that ended meanwhile may be.
 pub struct Scan<'a, E, K> {

@@ -14,7 +14,8 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
         Ok(read.into_iter().map(|(start, entry)| (start, entry.outcome)).collect())
     }
 
-    /// Rewrites a transaction that ended so to aborted, and waits until that is certain. It is taken out of the cache of this process.
+    /// Rewrites a transaction that ended so to aborted, and waits until that is certain. It is taken out of the cache
+    /// of this process.
     pub(crate) async fn undo(&self, start: Timestamp, outcome: Outcome) -> Result<(), DecideError> {
         let aborted = self.shared.encoding.encode_value(start, Entry::committed(Outcome::Aborted))?;
         let cell = self.shared.encoding.cell(start);

@@ -1,5 +1,5 @@
-//! What is in the cell of the bound? 41 bytes: a format number, the first number that the move made the owner's, the bound, the
-//! owner, the number of the owner's move; all big-endian.
+//! What is in the cell of the bound? 41 bytes: a format number, the first number that the move made the owner's, the
+//! bound, the owner, the number of the owner's move; all big-endian.
 
 use bytes::{BufMut, Bytes, BytesMut};
 

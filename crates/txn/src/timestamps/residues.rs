@@ -1,8 +1,8 @@
 //! Which start timestamps does a client get, so that its outcomes share a row and those of other clients do not?
 //!
-//! Tickets put a start timestamp into the row of its remainder by the number of rows. A client whose start timestamps all have
-//! one remainder writes all its outcomes to one row: its writes can be one batch, and do not meet those of clients
-//! with other remainders.
+//! Tickets put a start timestamp into the row of its remainder by the number of rows. A client whose start timestamps
+//! all have one remainder writes all its outcomes to one row: its writes can be one batch, and do not meet those of
+//! clients with other remainders.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -8,8 +8,8 @@ pub(super) fn of_thread_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// Of other processes, user and kernel, with a resolution of 10 ms; `None` if one of them is not there, or the system has
-/// no `/proc`.
+/// Of other processes, user and kernel, with a resolution of 10 ms; `None` if one of them is not there, or the system
+/// has no `/proc`.
 #[must_use]
 pub fn processor_of(processes: &[u32]) -> Option<u64> {
     if processes.is_empty() {

@@ -24,8 +24,8 @@ pub struct Costs {
     /// Of the server, for each KiB of a manifest list that it writes: to put an append on top of the table. One thread
     /// does this for all that wait at a table.
     pub list_kib: Span,
-    /// Of the server, for each KiB of a metadata file that it writes, and of the clients that read it: those of `bench-server`
-    /// read each version once for all.
+    /// Of the server, for each KiB of a metadata file that it writes, and of the clients that read it: those of
+    /// `bench-server` read each version once for all.
     pub metadata_kib: Span,
     /// Of both, for each KiB of an answer.
     pub answer_kib: Span,

@@ -1,8 +1,8 @@
 //! What does a server of ours do with the clients of a cell, on a store with this profile?
 //!
 //! The code that serves live (`glidepath_service`, without HTTP) runs in a simulated process, over the simulated store.
-//! Clients are processes too, half a round trip away; they write the files of their snapshots themselves. Processor time
-//! of server and clients is that of [`Costs`]. Same cell, world and seed: same outcome.
+//! Clients are processes too, half a round trip away; they write the files of their snapshots themselves. Processor
+//! time of server and clients is that of [`Costs`]. Same cell, world and seed: same outcome.
 
 mod client;
 mod costs;
@@ -46,8 +46,8 @@ const HOT: &str = "hot";
 /// When the clients begin: long after the tables were created.
 const BEGIN: Span = Span::from_secs(50 * 3600);
 
-/// The time of snapshots, in milliseconds since 1970: later than any clock of a machine that runs this, because the crate
-/// `iceberg` takes the time of the machine where it is later than that of the last snapshot.
+/// The time of snapshots, in milliseconds since 1970: later than any clock of a machine that runs this, because the
+/// crate `iceberg` takes the time of the machine where it is later than that of the last snapshot.
 const FAR_MS: i64 = 4_102_444_800_000;
 
 /// What the cell is simulated on.

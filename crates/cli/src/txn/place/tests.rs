@@ -40,7 +40,8 @@ impl Env for Hasty {
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Answered,
-    /// The next one is made, and its writer is not told. Then the store takes no more, as the embedded one after a failed sync.
+    /// The next one is made, and its writer is not told. Then the store takes no more, as the embedded one after a
+    /// failed sync.
     MadeUntold,
     /// The same, and it is not made.
     DroppedUntold,

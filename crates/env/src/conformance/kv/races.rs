@@ -17,8 +17,8 @@ const MOST_TRIES: usize = 1000;
 
 type Lost = Vec<(Bytes, Bytes)>;
 
-/// Sends a conditional write until it succeeds or is lost. A store may refuse requests under load, and may time out where writers of
-/// one row meet: what is unknown is settled by the same write again, which is then lost to itself.
+/// Sends a conditional write until it succeeds or is lost. A store may refuse requests under load, and may time out
+/// where writers of one row meet: what is unknown is settled by the same write again, which is then lost to itself.
 async fn insist<F>(mut write: impl FnMut() -> F) -> Result<Result<(), Lost>, Broken>
 where
     F: Future<Output = Result<(), ConditionError>>,

@@ -1,7 +1,7 @@
 //! Which session policy gives access to one folder, and to nothing else?
 //!
-//! In a policy, `*`, `?` and `${` in the name of an object stand for other names, and services differ in how they can be
-//! escaped. So a folder whose name has any but the plainest characters gets no policy at all.
+//! In a policy, `*`, `?` and `${` in the name of an object stand for other names, and services differ in how they can
+//! be escaped. So a folder whose name has any but the plainest characters gets no policy at all.
 //!
 //! Metadata files of Iceberg are what the catalog believes: it reads from them where a table is, and which old files to
 //! delete. So whoever may write a table's files may not write these; the catalog's server does.

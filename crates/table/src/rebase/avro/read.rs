@@ -103,8 +103,8 @@ impl<'a> File<'a> {
         self.metadata.get(key).and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// Passes each record to `each`, with the values of the fields `wanted`, whatever record they are in. Fails if there is
-    /// more than `most`.
+    /// Passes each record to `each`, with the values of the fields `wanted`, whatever record they are in. Fails if
+    /// there is more than `most`.
     pub(in super::super) fn records<E: From<Fault>>(
         &self,
         wanted: &[i64],
@@ -118,7 +118,8 @@ impl<'a> File<'a> {
         })
     }
 
-    /// Passes each record to `pick`, with the values of the fields `brief`; those that it picks, with `wanted` to `each`.
+    /// Passes each record to `pick`, with the values of the fields `brief`; those that it picks, with `wanted` to
+    /// `each`.
     pub(in super::super) fn picked<E: From<Fault>>(
         &self,
         (brief, wanted): (&[i64], &[i64]),
@@ -189,8 +190,8 @@ pub(in super::super) struct Most {
     pub(in super::super) records: usize,
 }
 
-/// The most values that are kept of what is in a record: 20,000 summaries of four fields, each with itself. A partitioning has
-/// fewer fields.
+/// The most values that are kept of what is in a record: 20,000 summaries of four fields, each with itself. A
+/// partitioning has fewer fields.
 const MOST_VALUES: usize = 100_000;
 /// The most items of arrays that are kept of all records of a file.
 const MOST_ITEMS: usize = 1_000_000;
@@ -406,8 +407,8 @@ mod tests {
         assert!(integer(kind, &[2], &[]).unwrap_err().contains("not an integer"));
     }
 
-    /// A type, by a number: the last of the records `before` it, or the one before that; of the first, `leaf`. Or, if there
-    /// are `others`, another type.
+    /// A type, by a number: the last of the records `before` it, or the one before that; of the first, `leaf`. Or, if
+    /// there are `others`, another type.
     fn kind(choice: u32, before: usize, (leaf, others): (&str, bool)) -> String {
         let record = match before {
             0 => format!(r#""{leaf}""#),

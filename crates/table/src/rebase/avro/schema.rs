@@ -139,7 +139,8 @@ fn parse(text: &[u8]) -> Result<Arc<Record>, Fault> {
     }
 }
 
-/// Named types, by the last part of their names. A type may refer to those that are complete, so no type contains itself.
+/// Named types, by the last part of their names. A type may refer to those that are complete, so no type contains
+/// itself.
 #[derive(Default)]
 struct Parser {
     named: BTreeMap<String, Measured>,

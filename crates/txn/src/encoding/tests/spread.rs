@@ -101,8 +101,8 @@ proptest! {
         prop_assert!(most - least <= 1, "{:?}", held);
     }
 
-    /// Compared with what covering means, timestamp by timestamp: each in the range is covered once, and of the others only
-    /// those of the same partition and column as the first or the last one.
+    /// Compared with what covering means, timestamp by timestamp: each in the range is covered once, and of the others
+    /// only those of the same partition and column as the first or the last one.
     #[test]
     fn a_range_is_covered_once_and_little_else_is(
         partitioning in small_partitionings(), from in 1..400_u64, length in 0..400_u64,
