@@ -5,15 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use glidepath_env::Env;
+use glidepath_model::{Instant, Span};
+use glidepath_stores::LiveEnv;
 use glidepath_stores::cloud::{Permission, StsError, Temporary};
 
 /// The most folders whose credentials are kept. Beyond that, half of them are forgotten, the oldest first.
 const MOST: usize = 4096;
 
 /// After a failure, old credentials are given for this long without another try.
-const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE: Span = Span::from_secs(5);
 
 type Key = (String, Permission);
 
@@ -50,10 +53,10 @@ impl Kept {
     where
         F: Future<Output = Result<Temporary, StsError>>,
     {
-        let came = Instant::now();
+        let came = now();
         let slot = self.slot((location.to_owned(), permission));
         let mut state = slot.lock().await;
-        if let Some(held) = state.held.as_ref().filter(|held| Instant::now() < held.renew_from) {
+        if let Some(held) = state.held.as_ref().filter(|held| now() < held.renew_from) {
             return Ok(Arc::clone(&held.temporary));
         }
         // One failure is enough for all that waited for it.
@@ -62,17 +65,19 @@ impl Kept {
         {
             return Err(error.clone());
         }
-        let began = Instant::now();
+        let began = now();
         match ask().await {
             Ok(temporary) => {
                 let temporary = Arc::new(temporary);
-                let (renew_from, useful_until) = (began + temporary.life / 2, began + temporary.life / 4 * 3);
+                let quarter = quarter(temporary.life);
+                let renew_from = began + quarter + quarter;
+                let useful_until = renew_from + quarter;
                 let held = Held { temporary: Arc::clone(&temporary), renew_from, useful_until };
                 *state = State { held: Some(held), failed: None };
                 Ok(temporary)
             }
             Err(error) => {
-                let now = Instant::now();
+                let now = now();
                 if let Some(held) = state.held.as_mut().filter(|held| now < held.useful_until) {
                     tracing::warn!(%error, "short-lived credentials could not be renewed; those of before are given");
                     held.renew_from = now + PAUSE;
@@ -91,6 +96,15 @@ impl Kept {
         }
         Arc::clone(slots.entry(key).or_default())
     }
+}
+
+/// By the clock of this process that counts the sleep of the machine: credentials age meanwhile.
+fn now() -> Instant {
+    LiveEnv::new().now()
+}
+
+fn quarter(life: Duration) -> Span {
+    Span::from_nanos(u64::try_from((life / 4).as_nanos()).unwrap_or(u64::MAX / 8))
 }
 
 /// Forgets the older half of those that are not in use.

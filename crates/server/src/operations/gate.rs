@@ -118,19 +118,67 @@ pub(crate) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
+/// The status of a request whose client went away before its answer.
+const GONE: u16 = 499;
+
+/// What is told of a request, once: when it is answered, or when its client goes away and nobody waits for the answer.
+struct Line<'a> {
+    gate: &'a Gate,
+    begun: Instant,
+    id: HeaderValue,
+    method: &'static str,
+    route: String,
+    path: String,
+    identity: Option<Asker>,
+    is_told: bool,
+}
+
+impl Line<'_> {
+    fn tell(&mut self, status: u16, error: Option<&'static str>) {
+        self.is_told = true;
+        let took = self.begun.elapsed();
+        self.gate.metrics.request(&self.route, self.method, status, took, error);
+        tracing::info!(
+            id = self.id.to_str().unwrap_or_default(),
+            method = self.method,
+            route = self.route,
+            path = self.path,
+            status,
+            ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            identity = self.identity.as_ref().map_or("-", |Asker(identity)| identity.name()),
+            error,
+            "request"
+        );
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(GONE, None);
+        }
+    }
+}
+
 /// Lets a request pass, and notes how it ended.
 pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
-    let begun = Instant::now();
-    let id = app.gate.id_of(request.headers());
-    let (method, is_read) = (method_name(request.method()), is_read(request.method()));
+    let is_read = is_read(request.method());
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let speech = Speech::of(&route);
-    // As it was sent, percent-encoded, so it keeps to its line; without the query, which may hold what is nobody's
-    // business.
-    let path = shortened(request.uri().path());
-    let mut identity = None;
-    let answer = admitted(&app, &route, request, next, &mut identity).await;
+    let mut line = Line {
+        gate: &app.gate,
+        begun: Instant::now(),
+        id: app.gate.id_of(request.headers()),
+        method: method_name(request.method()),
+        route,
+        // As it was sent, percent-encoded, so it keeps to its line; without the query, which may hold what is nobody's
+        // business.
+        path: shortened(request.uri().path()),
+        identity: None,
+        is_told: false,
+    };
+    let answer = admitted(&app, &line.route, request, next, &mut line.identity).await;
     let mut response = answer.unwrap_or_else(|refusal| refusal.answer(speech));
     // Step 6. What has changed something is answered in any case.
     if !app.gate.answers.hold(&mut response) && is_read {
@@ -138,24 +186,12 @@ pub(crate) async fn pass(State(app): State<App>, request: Request, next: Next) -
         let words = "too many answers are not read by their clients; nothing was done: try again later";
         response = Refusal::busy(words).answer(speech);
     }
-    let (status, took) = (response.status().as_u16(), begun.elapsed());
-    let error = response.extensions().get::<ErrorName>().map(|ErrorName(name)| *name);
-    app.gate.metrics.request(&route, method, status, took, error);
+    let status = response.status().as_u16();
     if let Some(Why(why)) = response.extensions().get() {
-        tracing::warn!(id = id.to_str().unwrap_or_default(), status, why, "failed");
+        tracing::warn!(id = line.id.to_str().unwrap_or_default(), status, why, "failed");
     }
-    tracing::info!(
-        id = id.to_str().unwrap_or_default(),
-        method,
-        route,
-        path,
-        status,
-        ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        identity = identity.as_ref().map_or("-", |Asker(identity)| identity.name()),
-        error,
-        "request"
-    );
-    response.headers_mut().insert(REQUEST_ID, id);
+    line.tell(status, response.extensions().get::<ErrorName>().map(|ErrorName(name)| *name));
+    response.headers_mut().insert(REQUEST_ID, line.id.clone());
     response
 }
 

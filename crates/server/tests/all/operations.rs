@@ -238,6 +238,22 @@ async fn silent_connections_are_closed() {
 }
 
 #[tokio::test]
+async fn a_request_whose_client_goes_away_is_counted_and_done() {
+    let (folder, mut config) = local();
+    config.added_latency = Duration::from_millis(100);
+    let server = start(folder, config).await;
+    let mut stream = TcpStream::connect(server.base.trim_start_matches("http://")).await.unwrap();
+    let request = "POST /v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: 19\r\n\r\n{\"namespace\":[\"a\"]}";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let metrics = || text(format!("{}/metrics", server.base));
+    while !metrics().await.1.lines().any(|line| line == "glidepath_requests_running 1") {}
+    drop(stream);
+    let counted = "glidepath_requests_total{route=\"/v1/namespaces\",method=\"POST\",status=\"499\"} 1";
+    while !metrics().await.1.lines().any(|line| line == counted) {}
+    while server.ask("GET", "/v1/namespaces/a", "", &Value::Null).await.0 != StatusCode::OK {}
+}
+
+#[tokio::test]
 async fn an_ending_server_answers_what_has_arrived() {
     let (folder, mut config) = local();
     config.operations = Operations {
