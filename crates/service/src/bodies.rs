@@ -203,9 +203,11 @@ impl<M> Cache<M> {
     pub(crate) fn put(&self, body: Arc<Body<M>>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (location, bytes) = (body.location.clone(), cost(&body));
-        if kept.bodies.insert(location.clone(), body).is_none() {
-            kept.order.push_back(location);
-            kept.bytes += bytes;
+        kept.bytes += bytes;
+        match kept.bodies.insert(location.clone(), body) {
+            // A file of the same name that was read again, and may be another one.
+            Some(before) => kept.bytes -= cost(&before),
+            None => kept.order.push_back(location),
         }
         while kept.bytes > self.most_bytes
             && let Some(oldest) = kept.order.pop_front()
@@ -220,4 +222,29 @@ impl<M> Cache<M> {
 /// Bytes in memory: the text, and what is decoded from it, which takes about three times as much.
 fn cost<M>(body: &Body<M>) -> u64 {
     4 * body.json.len() as u64 + 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_replaces_another_is_counted_in_its_place() {
+        let cache = Cache::new(1 << 20);
+        let put = |location: &str, bytes: usize| {
+            let (location, json) = (location.to_owned(), vec![b' '; bytes].into());
+            cache.put(Arc::new(Body { location, metadata: (), json, written: false }));
+        };
+        let counted = || cache.kept.lock().unwrap().bytes;
+        put("a", 10);
+        let little = counted();
+        put("a", 200_000);
+        assert!(counted() > 800_000, "{}", counted());
+        put("a", 10);
+        assert_eq!(counted(), little);
+        put("a", 200_000);
+        put("b", 100_000);
+        assert!(cache.get("a").is_none() && cache.get("b").is_some());
+        assert!(counted() < 500_000, "{}", counted());
+    }
 }

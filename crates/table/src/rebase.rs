@@ -45,6 +45,9 @@ pub use why::Why;
 /// Added manifests that are read at once.
 const AT_ONCE: usize = 16;
 
+/// The most bytes of a manifest that is read beside others of an append.
+const SMALL: u64 = 8 << 20;
+
 /// An append on top of its branch. Nothing has been written.
 #[derive(Clone, Debug)]
 pub struct Rebased {
@@ -213,11 +216,24 @@ fn is_of_table(metadata: &TableMetadata, file: &str) -> Result<(), Why> {
 }
 
 async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
-    files.read(location).await.map_err(|error| match error {
+    files.read(location).await.map_err(unread)
+}
+
+fn unread(error: FileError) -> NotRebased {
+    match error {
         FileError::NotFound(location) => Why::NoFile(location).into(),
         FileError::Outside { .. } | FileError::TooLarge { .. } => Why::Outside(error.to_string()).into(),
         FileError::Failed { location, cause } => NotRebased::Store { location, cause },
-    })
+    }
+}
+
+/// A file that is read beside others; `None` if it is so large that it is read by itself.
+async fn small(files: &impl Files, location: &str) -> Result<Option<Bytes>, NotRebased> {
+    match files.read_up_to(location, SMALL).await {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(FileError::TooLarge { .. }) => Ok(None),
+        Err(error) => Err(unread(error)),
+    }
 }
 
 fn decoded<T>(location: &str, result: Result<T, avro::Fault>) -> Result<T, NotRebased> {
@@ -342,11 +358,15 @@ async fn inspect_all(
     }
     for some in added.chunks(AT_ONCE) {
         let content = async |path: &str| match ahead.and_then(|ahead| ahead.contents.get(path)) {
-            Some(bytes) => Ok(bytes.clone()),
-            None => read(files, path).await,
+            Some(bytes) => Ok(Some(bytes.clone())),
+            None => small(files, path).await,
         };
         let contents = try_join_all(some.iter().map(|manifest| content(&manifest.manifest_path))).await?;
-        for (manifest, bytes) in some.iter().zip(contents) {
+        for (manifest, small) in some.iter().zip(contents) {
+            let bytes = match small {
+                Some(bytes) => bytes,
+                None => read(files, &manifest.manifest_path).await?,
+            };
             let one = manifest::inspect(&bytes, manifest, id).map_err(|unfit| match unfit {
                 Unfit::Why(why) => why.into(),
                 Unfit::Fault(what) => NotRebased::Undecodable { location: manifest.manifest_path.clone(), what },

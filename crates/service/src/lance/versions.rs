@@ -226,21 +226,30 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         for (start, end) in ranges {
             let mut last = end.min(head.version);
             while last > start.max(1) {
-                let (versions, reached) = self.inner.older_than(&head.location, last, MOST_OF_A_PAGE).await?;
+                let page = self.inner.older_than(&head.location, last, MOST_OF_A_PAGE).await;
+                let (versions, reached) = page.map_err(|error| partly(deleted, error))?;
                 last = reached;
                 let places: Vec<_> = versions.into_iter().filter(|version| *version >= start).collect();
                 let places: Vec<_> = places.iter().map(|version| paths::manifest(&head.location, *version)).collect();
-                for done in
-                    glidepath_env::together(crate::AT_ONCE, places.iter().map(|place| self.inner.files.delete(place)))
-                        .await
-                {
-                    done?;
+                let deletes = places.iter().map(|place| self.inner.files.delete(place));
+                for done in glidepath_env::together(crate::AT_ONCE, deletes).await {
                     deleted += 1;
+                    done.map_err(|error| partly(deleted, error.into()))?;
                 }
             }
         }
         Ok(deleted)
     }
+}
+
+/// The error of a request for which this many deletions were sent before: with any, it is not known what was done.
+fn partly(sent: u64, error: ServiceError) -> ServiceError {
+    if sent == 0 {
+        return error;
+    }
+    let words =
+        format!("some of the versions may be deleted, and others not: send the request again ({})", error.message);
+    ServiceError::new(Kind::Unknown, words)
 }
 
 /// The same numbers in ranges that do not meet.

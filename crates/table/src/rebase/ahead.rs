@@ -12,6 +12,11 @@ use super::list;
 use super::{AT_ONCE, Lists, is_of_table, listed, recognize};
 use crate::Files;
 
+/// The most bytes of a list that is read ahead, and of a manifest: many wait at once, at many tables, and whoever leads
+/// reads what is larger.
+const MOST_OF_A_LIST: u64 = 1 << 20;
+const MOST_OF_A_MANIFEST: u64 = 256 << 10;
+
 /// Lists of parents that are read at once.
 const PARENTS_AT_ONCE: usize = 64;
 
@@ -53,12 +58,12 @@ pub async fn read_ahead(
             None => None,
         }
     };
-    let (bytes, before) = join(files.read(snapshot.manifest_list()), before).await;
+    let (bytes, before) = join(files.read_up_to(snapshot.manifest_list(), MOST_OF_A_LIST), before).await;
     let parent = parent.zip(before.as_deref()).map(|(parent, before)| (parent.manifest_list(), before));
     let own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id(), parent).ok()?;
     let added = own.added.iter().map(|manifest| &manifest.manifest_path);
     let paths: Vec<String> = added.filter(|path| is_of_table(metadata, path).is_ok()).take(AT_ONCE).cloned().collect();
-    let read = try_join_all(paths.iter().map(|path| files.read(path))).await.ok()?;
+    let read = try_join_all(paths.iter().map(|path| files.read_up_to(path, MOST_OF_A_MANIFEST))).await.ok()?;
     Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
 }
 
