@@ -41,8 +41,9 @@ pub fn each<R: Send, E>(
     std::thread::scope(|scope| {
         let (sender, results) = mpsc::channel();
         for _ in 0..count.min(threads.get() as u64) {
-            let (sender, begin, work) = (sender.clone(), &begin, &work);
+            let (sender, begin, work, failed) = (sender.clone(), &begin, &work, &failed);
             scope.spawn(move || {
+                let _ends = EndsAll(failed);
                 while let Some(number) = begin()
                     && sender.send((number, work(number))).is_ok()
                 {}
@@ -63,6 +64,17 @@ pub fn each<R: Send, E>(
         Some((_, error)) => Err(error),
         None if taken == count => Ok(Ended::Complete),
         None => Ok(Ended::Stopped),
+    }
+}
+
+/// Where a piece panics, no further one begins: the panic is seen when those that have begun are finished.
+struct EndsAll<'a>(&'a AtomicBool);
+
+impl Drop for EndsAll<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -143,6 +155,32 @@ mod tests {
         assert!((1..=3).contains(&taken), "{taken}");
         assert_eq!(map(&[1, 2], threads(2), &stop, |item| *item), None);
         assert_eq!(map(&[] as &[u8], threads(2), &stop, |item| *item), Some(Vec::new()));
+    }
+
+    #[test]
+    fn after_a_panic_no_further_piece_begins() {
+        /// Told when the piece that has it unwinds.
+        struct Told<'a>(&'a AtomicBool);
+        impl Drop for Told<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+        const COUNT: u64 = 100_000;
+        let (stop, unwound, begun) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        let work = |number: u64| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let _told = (number == 1).then(|| Told(&unwound));
+            assert!(number != 1, "the piece that panics");
+            while !unwound.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            // The thread that unwinds has a little to do yet.
+            (0..1000).for_each(|_| std::thread::yield_now());
+        };
+        let all = || each(COUNT, threads(2), &stop, work, |_, ()| Ok::<(), ()>(()));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(all)).is_err());
+        assert!(begun.load(Ordering::SeqCst) < COUNT);
     }
 
     #[test]
