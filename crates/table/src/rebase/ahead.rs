@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use futures_util::future::{join, try_join_all};
+use futures_util::future::{join, join_all};
 use glidepath_env::together;
 use iceberg::TableUpdate;
 use iceberg::spec::{Operation, Snapshot, SnapshotRef, TableMetadata};
@@ -12,10 +12,10 @@ use super::list;
 use super::{AT_ONCE, Lists, is_of_table, listed, recognize};
 use crate::Files;
 
-/// The most bytes of a list that is read ahead, and of a manifest: many wait at once, at many tables, and whoever leads
-/// reads what is larger.
-const MOST_OF_A_LIST: u64 = 1 << 20;
-const MOST_OF_A_MANIFEST: u64 = 256 << 10;
+/// The most bytes of a list that is read ahead, and of all its manifests: many wait at once, at many tables, and whoever
+/// leads reads what is larger.
+const MOST_OF_A_LIST: u64 = 2 << 20;
+const MOST_OF_MANIFESTS: u64 = 1 << 20;
 
 /// Lists of parents that are read at once.
 const PARENTS_AT_ONCE: usize = 64;
@@ -61,10 +61,18 @@ pub async fn read_ahead(
     let (bytes, before) = join(files.read_up_to(snapshot.manifest_list(), MOST_OF_A_LIST), before).await;
     let parent = parent.zip(before.as_deref()).map(|(parent, before)| (parent.manifest_list(), before));
     let own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id(), parent).ok()?;
-    let added = own.added.iter().map(|manifest| &manifest.manifest_path);
-    let paths: Vec<String> = added.filter(|path| is_of_table(metadata, path).is_ok()).take(AT_ONCE).cloned().collect();
-    let read = try_join_all(paths.iter().map(|path| files.read_up_to(path, MOST_OF_A_MANIFEST))).await.ok()?;
-    Some(ReadAhead { own, contents: paths.into_iter().zip(read).collect() })
+    let mut room = MOST_OF_MANIFESTS;
+    let added = own.added.iter().filter(|manifest| is_of_table(metadata, &manifest.manifest_path).is_ok());
+    // A manifest that is longer than its list says is not read here.
+    let fitting = added.take(AT_ONCE).filter_map(|manifest| {
+        let length = u64::try_from(manifest.manifest_length).ok()?;
+        room = room.checked_sub(length)?;
+        Some((manifest.manifest_path.clone(), length))
+    });
+    let fitting: Vec<(String, u64)> = fitting.collect();
+    let read = join_all(fitting.iter().map(|(path, length)| files.read_up_to(path, *length))).await;
+    let contents = fitting.into_iter().zip(read).filter_map(|((path, _), read)| Some((path, read.ok()?)));
+    Some(ReadAhead { contents: contents.collect(), own })
 }
 
 /// The append in these updates for which a rebase is asked.
