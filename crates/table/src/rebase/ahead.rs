@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use glidepath_env::together;
 use iceberg::TableUpdate;
 use iceberg::spec::{Operation, Snapshot, SnapshotRef, TableMetadata};
@@ -70,7 +70,7 @@ pub async fn read_ahead(
         Some((manifest.manifest_path.clone(), length))
     });
     let fitting: Vec<(String, u64)> = fitting.collect();
-    let read = join_all(fitting.iter().map(|(path, length)| files.read_up_to(path, *length))).await;
+    let read = together(AT_ONCE, fitting.iter().map(|(path, length)| files.read_up_to(path, *length))).await;
     let contents = fitting.into_iter().zip(read).filter_map(|((path, _), read)| Some((path, read.ok()?)));
     Some(ReadAhead { contents: contents.collect(), own })
 }
