@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use tokio::time::Instant;
 use url::{Host, Url};
 
 use crate::algorithm::Algorithm;
@@ -34,22 +33,17 @@ const MOST_BYTES: usize = 1 << 20;
 /// An answer on its way: the body of it, or what went wrong.
 pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
-/// Fetches a document of the issuer by HTTP GET.
-///
-/// Anything but status 200 is an error. Do not follow redirects, and stop reading after 1 MiB. A request that takes
-/// longer than 10 seconds is dropped.
+/// Fetches documents of the issuer, and tells how old they are.
 pub trait Fetch: Send + Sync + 'static {
-    /// The body of the document.
+    /// The body of the document, by HTTP GET.
+    ///
+    /// Anything but status 200 is an error. Do not follow redirects, and stop reading after 1 MiB. A request that takes
+    /// longer than 10 seconds is dropped.
     fn get<'a>(&'a self, url: &'a str) -> Fetching<'a>;
-}
 
-/// Fetches nothing. For configurations with a `jwks-file`, and for checking a configuration.
-pub struct NoFetch;
-
-impl Fetch for NoFetch {
-    fn get<'a>(&'a self, _: &'a str) -> Fetching<'a> {
-        Box::pin(async { Err("this program fetches no keys; set jwks-file in [jwt]".to_owned()) })
-    }
+    /// The time since any fixed moment, by a clock that is never set and that goes on while the machine sleeps: a key may
+    /// be withdrawn meanwhile.
+    fn now(&self) -> Duration;
 }
 
 /// Where keys come from.
@@ -67,13 +61,13 @@ pub(crate) struct Keys {
     fetch: Arc<dyn Fetch>,
     held: RwLock<Held>,
     /// Held by the one that fetches. When fetching was last attempted.
-    gate: Arc<Mutex<Option<Instant>>>,
+    gate: Arc<Mutex<Option<Duration>>>,
 }
 
 struct Held {
     set: Arc<KeySet>,
     /// When the set was fetched.
-    fetched: Option<Instant>,
+    fetched: Option<Duration>,
     /// What went wrong at the last attempt.
     failure: Option<String>,
 }
@@ -99,7 +93,7 @@ impl Keys {
     pub(crate) async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Result<Arc<KeySet>, Denied> {
         let (set, fetched) = self.held();
         if !set.candidates(id, algorithm).is_empty() {
-            if fetched.is_none_or(|at| at.elapsed() >= OLD) {
+            if self.is_past(fetched, OLD) {
                 self.refresh_behind();
             }
             return Ok(set);
@@ -123,9 +117,14 @@ impl Keys {
         self.failure().map_or(Ok(()), |why| Err(Denied::Unavailable { why }))
     }
 
-    fn held(&self) -> (Arc<KeySet>, Option<Instant>) {
+    fn held(&self) -> (Arc<KeySet>, Option<Duration>) {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         (held.set.clone(), held.fetched)
+    }
+
+    /// Whether this was so long ago, or never.
+    fn is_past(&self, at: Option<Duration>, age: Duration) -> bool {
+        at.is_none_or(|at| self.fetch.now().saturating_sub(at) >= age)
     }
 
     fn failure(&self) -> Option<String> {
@@ -135,7 +134,7 @@ impl Keys {
     /// Fetches the keys, or waits for the one that does. Does nothing if that was attempted a moment ago.
     async fn refresh(self: &Arc<Self>) {
         let gate = self.gate.clone().lock_owned().await;
-        if is_due(*gate) {
+        if self.is_past(*gate, PAUSE) {
             // A task of its own: whoever hangs up while it runs does not end it.
             let fetching = tokio::spawn(self.clone().fetch_into(gate));
             if let Err(error) = fetching.await {
@@ -147,28 +146,24 @@ impl Keys {
     /// Fetches the keys without waiting for them, unless that is under way or was attempted a moment ago.
     fn refresh_behind(self: &Arc<Self>) {
         if let Ok(gate) = self.gate.clone().try_lock_owned()
-            && is_due(*gate)
+            && self.is_past(*gate, PAUSE)
         {
             drop(tokio::spawn(self.clone().fetch_into(gate)));
         }
     }
 
-    async fn fetch_into(self: Arc<Self>, mut gate: OwnedMutexGuard<Option<Instant>>) {
-        *gate = Some(Instant::now());
+    async fn fetch_into(self: Arc<Self>, mut gate: OwnedMutexGuard<Option<Duration>>) {
+        *gate = Some(self.fetch.now());
         self.put(self.source.read(self.fetch.as_ref()).await);
     }
 
     fn put(&self, result: Result<KeySet, String>) {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         match result {
-            Ok(set) => *held = Held { set: Arc::new(set), fetched: Some(Instant::now()), failure: None },
+            Ok(set) => *held = Held { set: Arc::new(set), fetched: Some(self.fetch.now()), failure: None },
             Err(why) => held.failure = Some(why),
         }
     }
-}
-
-fn is_due(attempted: Option<Instant>) -> bool {
-    attempted.is_none_or(|at| at.elapsed() >= PAUSE)
 }
 
 /// What is needed of a discovery document.

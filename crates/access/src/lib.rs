@@ -25,7 +25,7 @@ pub use action::{Action, Where};
 pub use config::AccessError;
 pub use grants::{Grant, Grants, Principal, Right, Verdict, decide, right_of};
 pub use identity::{Denied, Identity, bearer};
-pub use keys::{Fetch, Fetching, NoFetch};
+pub use keys::{Fetch, Fetching};
 pub use property::{GRANT_PREFIX, GrantError, is_reserved, property_key};
 pub use secret::Secret;
 pub use tokens::entry_for;

@@ -4,8 +4,8 @@ mod support;
 
 use std::sync::Arc;
 
-use glidepath_access::{Access, AccessError, Denied, Grant, Identity, NoFetch, Principal, Right, Secret, entry_for};
-use support::{Folder, NOW};
+use glidepath_access::{Access, AccessError, Denied, Grant, Identity, Principal, Right, Secret, entry_for};
+use support::{Folder, NOW, NoFetch};
 
 const TOKEN: &str = "hunter2-hunter2-hunter2";
 

@@ -215,7 +215,7 @@ async fn a_file_of_keys_needs_no_network() {
     folder.write("keys.json", "{");
     assert!(access.reload().unwrap_err().to_string().contains("keys.json"));
     assert!(is_taken(&access, &new.good("new")).await);
-    assert!(Access::load(&folder.path("access.toml"), Arc::new(Ask(issuer.clone()))).is_err());
+    assert!(Access::load(&folder.path("access.toml"), Arc::new(Ask::new(&issuer))).is_err());
     folder.write("keys.json", &json!({"keys": [old.public("old")]}).to_string());
     access.reload().unwrap();
     assert!(is_taken(&access, &old.good("old")).await);

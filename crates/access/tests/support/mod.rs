@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use glidepath_access::{Access, AccessError, Fetch, Fetching, NoFetch};
+use glidepath_access::{Access, AccessError, Fetch, Fetching};
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -20,6 +20,7 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 pub(crate) const ISSUER: &str = "https://id.example.org/realms/data";
 pub(crate) const JWKS: &str = "https://keys.example.org/jwks.json";
@@ -194,8 +195,14 @@ impl Issuer {
     }
 }
 
-/// Asks an issuer.
-pub(crate) struct Ask(pub(crate) Arc<Issuer>);
+/// Asks an issuer, by the clock of the runtime.
+pub(crate) struct Ask(pub(crate) Arc<Issuer>, pub(crate) Instant);
+
+impl Ask {
+    pub(crate) fn new(issuer: &Arc<Issuer>) -> Self {
+        Self(issuer.clone(), Instant::now())
+    }
+}
 
 impl Fetch for Ask {
     fn get<'a>(&'a self, url: &'a str) -> Fetching<'a> {
@@ -209,6 +216,23 @@ impl Fetch for Ask {
             }
             self.0.answer(url)
         })
+    }
+
+    fn now(&self) -> Duration {
+        self.1.elapsed()
+    }
+}
+
+/// Asks nobody.
+pub(crate) struct NoFetch;
+
+impl Fetch for NoFetch {
+    fn get<'a>(&'a self, _: &'a str) -> Fetching<'a> {
+        Box::pin(async { Err("there is no network".to_owned()) })
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
     }
 }
 
@@ -241,6 +265,6 @@ impl Folder {
     /// Loads an access file that takes the tokens of an issuer.
     pub(crate) fn load_jwt(&self, issuer: &Arc<Issuer>, more: &str) -> Access {
         self.write("access.toml", &format!("[jwt]\nissuer = {ISSUER:?}\naudience = \"glidepath\"\n{more}"));
-        Access::load(&self.path("access.toml"), Arc::new(Ask(issuer.clone()))).unwrap()
+        Access::load(&self.path("access.toml"), Arc::new(Ask::new(issuer))).unwrap()
     }
 }

@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_rustls::TlsAcceptor;
-use tower::util::{MapRequest, MapResponse};
+use tower::util::{MapFuture, MapRequest};
 
 use super::Limits;
 use super::metrics::Metrics;
-use super::sending::{Patient, Progress, in_pieces};
+use super::sending::{Patient, Progress};
 use crate::iceberg::request::with_spaces;
 use crate::security::Tls;
 
@@ -120,7 +120,7 @@ async fn http1<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     builder.max_buf_size(serving.limits.most_header_bytes.max(8192));
     let progress = Progress::new();
     let router = MapRequest::new(serving.router.clone(), with_spaces);
-    let service = MapResponse::new(router, move |answer| in_pieces(answer, PIECE_1, &progress));
+    let service = MapFuture::new(router, move |answer| progress.answering(answer, PIECE_1));
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -148,25 +148,20 @@ async fn http2<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     builder.max_header_list_size(u32::try_from(serving.limits.most_header_bytes).unwrap_or(u32::MAX));
     let progress = Progress::new();
     let (of_answers, router) = (Arc::clone(&progress), MapRequest::new(serving.router.clone(), with_spaces));
-    let service = MapResponse::new(router, move |answer| in_pieces(answer, PIECE_2, &of_answers));
+    let service = MapFuture::new(router, move |answer| of_answers.answering(answer, PIECE_2));
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
-    let served = async {
-        let ended = tokio::select! {
-            ended = connection.as_mut() => Some(ended),
-            () = stopped(&mut stop) => None,
-        };
-        match ended {
-            Some(ended) => ended,
-            None => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        }
-    };
+    let longest = serving.limits.idle_timeout;
     tokio::select! {
-        ended = served => note(ended),
-        () = progress.stalled(serving.limits.idle_timeout) => tracing::debug!("a client does not read its answers"),
+        ended = connection.as_mut() => return note(ended),
+        () = stopped(&mut stop) => {}
+        () = progress.stalled(longest) => {}
+    }
+    // What the client sends no more requests after: those that are on their way are answered.
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        ended = connection.as_mut() => note(ended),
+        () = progress.stalled(longest) => tracing::debug!("a client neither asks nor reads"),
     }
 }
 
@@ -180,4 +175,59 @@ fn note(ended: hyper::Result<()>) {
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // What it borrows must not be held across other waits.
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+    use axum::routing::get;
+    use tokio::io::DuplexStream;
+    use tokio::task::JoinHandle;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(5);
+
+    /// The client's side of a connection to a server whose answers take `works`, and the server's.
+    fn connect(works: Duration) -> (DuplexStream, JoinHandle<()>) {
+        let router = Router::new().route("/", get(async move || sleep(works).await));
+        let limits = Limits { idle_timeout: IDLE, ..Limits::default() };
+        let serving = Serving { router, tls: None, limits, metrics: Arc::default() };
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let serve = async move {
+            let (_stop, stop) = watch::channel(false);
+            http2(server, &serving, stop).await;
+        };
+        (client, tokio::spawn(serve))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_loses_the_connection() {
+        let (_client, served) = connect(Duration::ZERO);
+        let begun = Instant::now();
+        served.await.unwrap();
+        assert!(begun.elapsed() <= IDLE * 2, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_nothing_more_loses_the_connection_and_no_answer() {
+        let works = IDLE * 10;
+        let (client, served) = connect(works);
+        let (requests, connection) = h2::client::handshake(client).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let begun = Instant::now();
+        for asked in 1..=2 {
+            let mut ready = requests.clone().ready().await.unwrap();
+            let (answer, _) = ready.send_request(Request::get("http://a/").body(()).unwrap(), true).unwrap();
+            assert_eq!(answer.await.unwrap().status(), 200);
+            assert!(begun.elapsed() >= works * asked, "{:?}", begun.elapsed());
+            sleep(IDLE / 2).await;
+        }
+        let answered = Instant::now();
+        served.await.unwrap();
+        connection.await.unwrap().unwrap();
+        assert!(answered.elapsed() <= IDLE, "{:?}", answered.elapsed());
+        drop(requests);
+    }
 }

@@ -1,8 +1,9 @@
-//! Clients that do not read their answers: what they hold of the server is bounded, and does not stay theirs.
+//! Clients that do not read their answers, or ask for nothing: what they hold of the server is bounded, and does not
+//! stay theirs.
 //!
 //! - A connection on which a write makes no progress for too long is ended ([`Patient`]).
 //! - So is one whose client has answers to come, and gives none of them room for too long, as HTTP/2 allows while the
-//!   connection lives ([`Progress`]).
+//!   connection lives; and one without a request for too long ([`Progress`]).
 //! - An answer is given to the connection in pieces, so that most of it is not waiting there ([`Sending`]).
 //! - What answers take that are in memory for one client only is counted until they are sent ([`Answers`]).
 
@@ -58,31 +59,60 @@ impl Answers {
     }
 }
 
-/// Whether the client of a connection takes the answers that it asked for.
+/// Whether the client of a connection asks for answers, and takes them.
 pub(super) struct Progress(Mutex<Taken>);
 
 struct Taken {
+    /// Requests without an answer yet: these are the server's to end.
+    working: usize,
     /// Answers that it has not taken to their end.
     open: usize,
-    /// When it took a piece, or there was none to take.
+    /// When it last asked, took a piece, or had nothing to take.
     last: Instant,
+}
+
+/// A request whose answer is not there yet.
+struct Working(Arc<Progress>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut taken = self.0.locked();
+        taken.working -= 1;
+        if taken.open == 0 {
+            taken.last = Instant::now();
+        }
+    }
 }
 
 impl Progress {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Taken { open: 0, last: Instant::now() })))
+        Arc::new(Self(Mutex::new(Taken { working: 0, open: 0, last: Instant::now() })))
+    }
+
+    /// The answer that this future has, in pieces of at most so many bytes. It is known here from now on until the
+    /// client has taken it.
+    pub(super) fn answering<E, F: Future<Output = Result<Response, E>>>(
+        self: &Arc<Self>,
+        answer: F,
+        most: usize,
+    ) -> impl Future<Output = Result<Response, E>> + use<E, F> {
+        self.locked().working += 1;
+        let working = Working(Arc::clone(self));
+        async move { answer.await.map(|answer| in_pieces(answer, most, &working.0)) }
     }
 
     fn locked(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Done when the client has taken nothing for so long, though there are answers for it.
+    /// Done when the client has taken nothing for so long, though there are answers for it; or has asked for nothing, and
+    /// none is on its way.
     pub(super) async fn stalled(&self, longest: Duration) {
         loop {
             let late = {
                 let taken = self.locked();
-                let from = if taken.open == 0 { Instant::now() } else { taken.last };
+                let is_ours = taken.open == 0 && taken.working > 0;
+                let from = if is_ours { Instant::now() } else { taken.last };
                 from + longest
             };
             if late <= Instant::now() {
@@ -103,7 +133,7 @@ struct Sending {
 }
 
 /// The same answer, in pieces; `progress` learns what becomes of it.
-pub(super) fn in_pieces(mut response: Response, most: usize, progress: &Arc<Progress>) -> Response {
+fn in_pieces(mut response: Response, most: usize, progress: &Arc<Progress>) -> Response {
     let held = response.extensions_mut().remove::<Held>();
     response.map(|body| {
         if body.is_end_stream() {
@@ -265,7 +295,6 @@ mod tests {
     async fn a_connection_is_stalled_while_an_answer_is_not_taken() {
         let progress = Progress::new();
         let stalls = async |within: Duration| tokio::time::timeout(within, progress.stalled(LONGEST)).await.is_ok();
-        assert!(!stalls(LONGEST * 10).await, "there is nothing to take");
         let mut body = in_pieces(answer(100), 40, &progress).into_body();
         let mut lengths = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -276,7 +305,30 @@ mod tests {
         assert_eq!(lengths, [40, 40, 20]);
         assert!(stalls(LONGEST).await, "the connection still has the body");
         drop(body);
-        assert!(!stalls(LONGEST * 10).await);
+        assert!(!stalls(LONGEST / 2).await, "it has a while to ask for more");
+        assert!(stalls(LONGEST).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_not_stalled_while_the_server_works() {
+        let progress = Progress::new();
+        let slow = progress.answering(
+            async {
+                sleep(LONGEST * 10).await;
+                Ok::<_, ()>(answer(1))
+            },
+            1,
+        );
+        let stalled = progress.stalled(LONGEST);
+        tokio::pin!(slow, stalled);
+        let answered = tokio::select! {
+            answer = slow.as_mut() => answer.unwrap(),
+            () = stalled.as_mut() => panic!("the server works"),
+        };
+        let begun = Instant::now();
+        stalled.await;
+        assert_eq!(begun.elapsed(), LONGEST, "the answer is not taken");
+        drop(answered);
     }
 
     #[tokio::test]

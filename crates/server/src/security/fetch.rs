@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use glidepath_access::{Fetch, Fetching};
+use glidepath_env::Env;
+use glidepath_stores::LiveEnv;
 
 /// The most bytes of a document.
 const MOST_BYTES: usize = 1 << 20;
@@ -55,5 +57,9 @@ fn plain(error: &reqwest::Error) -> String {
 impl Fetch for Web {
     fn get<'a>(&'a self, url: &'a str) -> Fetching<'a> {
         Box::pin(self.document(url))
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(LiveEnv::new().now().as_nanos())
     }
 }
