@@ -26,6 +26,7 @@ use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::rebase::{data_files, list_paths};
 use glidepath_table::{FileError, Files};
 use iceberg::spec::TableMetadata;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_same, is_within, unslashed};
@@ -58,18 +59,11 @@ fn name(location: &str) -> Result<Name, ServiceError> {
     own_name([FOLDER, &digest(location)])
 }
 
-/// A name for a location, which is longer than names may be: a digest of 128 bits, in two halves.
+/// A name for a location, which is longer than names may be: 128 bits of its SHA-256. Clients choose locations, and
+/// nobody finds two that have the same name.
 pub(crate) fn digest(location: &str) -> String {
-    use std::hash::Hasher as _;
     let location = unslashed(location.trim_end_matches('/'));
-    let mut digest = String::new();
-    for salt in [0_u8, 1] {
-        let mut hasher = fnv::FnvHasher::default();
-        hasher.write_u8(salt);
-        hasher.write(location.as_bytes());
-        digest.push_str(&format!("{:016x}", hasher.finish()));
-    }
-    digest
+    Sha256::digest(location).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The action that notes a purge.

@@ -6,7 +6,7 @@
 //! 2. The [`Writer`], a task of its own, takes what waits and sorts it by row.
 //! 3. A row that has no request under way gets one, with all that waits for it, up to what the store takes at once.
 //!    Meanwhile the next ones gather. Nothing waits for company: an end whose row is idle is sent at once. Rows do not
-//!    wait for each other.
+//!    wait for each other while there are few; of many, the one that has waited longest is next.
 //! 4. Each task is told how its own transaction ended. Two ends of one transaction never go into one request: the
 //!    second is told what the first came to.
 //! 5. A task that goes away before step 2 withdraws its request. A writer that goes away leaves what it had sent: it is
@@ -26,7 +26,7 @@ use crate::mutant::{self, Mutant};
 use crate::table::{DecideError, Shared, Transactions};
 use crate::{Outcome, Timestamp};
 
-/// Ends that wait for the writer at most.
+/// Ends that wait for the writer at most; and, of those that it has taken, the most that wait for their row.
 const MOST_WAITING: usize = 65_536;
 
 /// Rows with a request under way at most.
@@ -41,7 +41,13 @@ struct End {
 
 type Decided = Result<Outcome, DecideError>;
 type Asked = Taken<End, Decided>;
-type Waiting = VecDeque<Asked>;
+
+/// What waits for a row.
+struct Waiting {
+    /// The round since which the row waits for a request.
+    since: u64,
+    ends: VecDeque<Asked>,
+}
 
 /// A row of a table.
 type Row = (Table, Bytes);
@@ -134,38 +140,44 @@ impl<E: Env + Clone, K: KvStore + Clone> Writer<E, K> {
     pub async fn serve(self) {
         let mut waiting: BTreeMap<Row, Waiting> = BTreeMap::new();
         let mut under_way = BTreeMap::new();
-        let mut more = true;
-        while more || !under_way.is_empty() {
-            more = Self::news(&self.seat, more, &mut under_way).await;
-            for taken in self.seat.take(MOST_WAITING) {
+        let (mut more, mut room) = (true, MOST_WAITING);
+        for round in 0.. {
+            if !more && under_way.is_empty() {
+                return;
+            }
+            more = Self::news(&self.seat, more, room > 0, &mut under_way).await;
+            for taken in self.seat.take(room) {
                 let End { table, start, .. } = taken.request();
                 let row = (table.name().clone(), table.encoding().cell(*start).row);
-                waiting.entry(row).or_default().push_back(taken);
+                let new = || Waiting { since: round, ends: VecDeque::new() };
+                waiting.entry(row).or_insert_with(new).ends.push_back(taken);
             }
-            let idle = waiting.keys().filter(|row| !under_way.contains_key(*row));
-            let idle: Vec<Row> = idle.take(MOST_ROWS.saturating_sub(under_way.len())).cloned().collect();
-            for row in idle {
-                let Some(mut asked) = waiting.remove(&row) else { continue };
-                if let Some(sent) = self.send(&mut asked) {
+            for row in
+                next_rows(&waiting, MOST_ROWS.saturating_sub(under_way.len()), |row| !under_way.contains_key(row))
+            {
+                let Some(Waiting { mut ends, .. }) = waiting.remove(&row) else { continue };
+                if let Some(sent) = self.send(&mut ends) {
                     under_way.insert(row.clone(), sent);
                 }
-                if !asked.is_empty() {
-                    waiting.insert(row, asked);
+                if !ends.is_empty() {
+                    waiting.insert(row, Waiting { since: round, ends });
                 }
             }
+            room = MOST_WAITING.saturating_sub(waiting.values().map(|waiting| waiting.ends.len()).sum());
         }
     }
 
-    /// Waits until there is a request, or an answer to one that is under way; then answers all that can be answered.
-    /// Whether there may be more requests.
+    /// Waits until there is a request, if there is room for one, or an answer to one that is under way; then answers all
+    /// that can be answered. Whether there may be more requests.
     async fn news<F: Future<Output = Vec<Decided>>>(
         seat: &Seat<End, Decided>,
         more: bool,
+        has_room: bool,
         under_way: &mut BTreeMap<Row, Sent<F>>,
     ) -> bool {
         let mut some = std::pin::pin!(seat.some());
         poll_fn(|context| {
-            let asked = if more { some.as_mut().poll(context) } else { Poll::Pending };
+            let asked = if more && has_room { some.as_mut().poll(context) } else { Poll::Pending };
             let before = under_way.len();
             under_way.retain(|_, Sent { asked, answers }| match answers.as_mut().poll(context) {
                 Poll::Ready(mut answers) => {
@@ -187,7 +199,7 @@ impl<E: Env + Clone, K: KvStore + Clone> Writer<E, K> {
     }
 
     /// Sends the ends of the first transactions that wait, each transaction once.
-    fn send(&self, waiting: &mut Waiting) -> Option<Sent<impl Future<Output = Vec<Decided>> + use<E, K>>> {
+    fn send(&self, waiting: &mut VecDeque<Asked>) -> Option<Sent<impl Future<Output = Vec<Decided>> + use<E, K>>> {
         let shared = Arc::clone(&waiting.front()?.request().table);
         let table = Transactions::with(self.env.clone(), self.store.clone(), shared);
         let most = table.most_columns();
@@ -208,5 +220,34 @@ impl<E: Env + Clone, K: KvStore + Clone> Writer<E, K> {
             answers
         };
         Some(Sent { asked, answers: Box::pin(answers) })
+    }
+}
+
+/// The rows that get a request next, at most so many: those that have waited longest.
+fn next_rows(waiting: &BTreeMap<Row, Waiting>, most: usize, is_idle: impl Fn(&Row) -> bool) -> Vec<Row> {
+    let mut idle: Vec<_> = waiting.iter().filter(|(row, _)| is_idle(row)).collect();
+    if idle.len() > most {
+        idle.sort_by_key(|(_, waiting)| waiting.since);
+    }
+    idle.into_iter().take(most).map(|(row, _)| row.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_rows_those_that_have_waited_longest_are_next() {
+        let row = |number: u8| -> Row { (Table::new("t").unwrap(), Bytes::from(vec![number])) };
+        let since = [7, 3, 9, 3, 1];
+        let waiting = |since| Waiting { since, ends: VecDeque::new() };
+        let rows: BTreeMap<Row, Waiting> = (0..).map(row).zip(since.map(waiting)).collect();
+        let next = |most, busy| -> Vec<u8> {
+            next_rows(&rows, most, |one| *one != row(busy)).iter().map(|(_, row)| row[0]).collect()
+        };
+        assert_eq!(next(2, 9), [4, 1]);
+        assert_eq!(next(3, 1), [4, 3, 0]);
+        assert_eq!(next(9, 2), [0, 1, 3, 4], "all of few, in the order of the table");
+        assert_eq!(next(0, 9), [0_u8; 0]);
     }
 }

@@ -1,7 +1,5 @@
 //! What requests have in common: names in paths, pages, keys.
 
-use std::hash::Hasher;
-
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::Uri;
 use axum::http::request::Parts;
@@ -9,6 +7,7 @@ use bytes::Bytes;
 use glidepath_service::{Idempotency, Identifier, Page, SEPARATOR, ServiceError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::answer::{Problem, parsed};
 use crate::security::check::Asker;
@@ -144,40 +143,39 @@ impl<S: Send + Sync> FromRequest<S> for Keyed {
         if keys.next().is_some() {
             return Err(Problem(ServiceError::invalid("Idempotency-Key: found two; allowed is one")));
         }
-        let mut digest = Digest::default();
-        digest.add(request.method().as_str().as_bytes());
-        // Two users who choose the same key do not get each other's answers.
-        let asker = request.extensions().get::<Asker>().map_or("", |Asker(identity)| identity.name());
-        digest.add(asker.as_bytes());
-        digest.add(request.uri().path_and_query().map_or("", |path| path.as_str()).as_bytes());
+        let mut digest = given.is_some().then(Digest::default);
+        if let Some(digest) = &mut digest {
+            digest.add(request.method().as_str().as_bytes());
+            // Two users who choose the same key do not get each other's answers.
+            let asker = request.extensions().get::<Asker>().map_or("", |Asker(identity)| identity.name());
+            digest.add(asker.as_bytes());
+            digest.add(request.uri().path_and_query().map_or("", |path| path.as_str()).as_bytes());
+        }
         let body = Bytes::from_request(request, state).await.map_err(|error| {
             Problem(ServiceError::invalid(format!("the body of the request cannot be read: {error}")))
         })?;
-        digest.add(&body);
-        let key = match given {
-            None => None,
-            Some(given) => {
-                let text = given.to_str().unwrap_or_default();
-                Some(Idempotency::new(text, digest.text())?)
-            }
-        };
+        let key = given.zip(digest).map(|(given, mut digest)| {
+            digest.add(&body);
+            Idempotency::new(given.to_str().unwrap_or_default(), digest.text())
+        });
+        let key = key.transpose()?;
         Ok(Self { key, body })
     }
 }
 
-/// A digest that tells requests apart whose key is the same by mistake. It is no protection against intent: who chooses
-/// the key chooses the request.
+/// Tells requests apart whose key is the same, by mistake or because somebody has learnt another's key: 128 bits of a
+/// SHA-256.
 #[derive(Default)]
-struct Digest(fnv::FnvHasher);
+struct Digest(Sha256);
 
 impl Digest {
     fn add(&mut self, bytes: &[u8]) {
-        self.0.write_usize(bytes.len());
-        self.0.write(bytes);
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
     }
 
-    fn text(&self) -> String {
-        format!("{:016x}", self.0.finish())
+    fn text(self) -> String {
+        self.0.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 

@@ -5,5 +5,6 @@
 mod fixture;
 mod fulfil;
 mod random;
+mod reading;
 mod rules;
 mod world;

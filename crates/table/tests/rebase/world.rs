@@ -108,6 +108,11 @@ fn field(name: &str, id: i32, kind: Value) -> Value {
 
 /// A manifest, with names of its own for the fields.
 pub(crate) fn manifest_bytes(entries: &[Entry]) -> Vec<u8> {
+    manifest_of(entries, 0)
+}
+
+/// The same, with so many bytes more, which mean nothing.
+pub(crate) fn manifest_of(entries: &[Entry], padding: usize) -> Vec<u8> {
     let maybe = json!(["null", "long"]);
     let data = json!({"type": "record", "name": "d", "fields": [
         field("inhalt", 134, json!("int")),
@@ -139,7 +144,7 @@ pub(crate) fn manifest_bytes(entries: &[Entry]) -> Vec<u8> {
             ("data_file", data),
         ])
     });
-    file(&schema, &[], records.collect())
+    file(&schema, &[("padding", "x".repeat(padding))], records.collect())
 }
 
 /// A list whose counts are named as in version 1, as some writers name them in all versions.
