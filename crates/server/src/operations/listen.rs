@@ -226,7 +226,8 @@ mod tests {
         }
         let answered = Instant::now();
         served.await.unwrap();
-        connection.await.unwrap().unwrap();
+        // It may have been about to write when the server ended.
+        drop(connection.await.unwrap());
         assert!(answered.elapsed() <= IDLE, "{:?}", answered.elapsed());
         drop(requests);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fnv::FnvHasher;
-use glidepath_env::{Env, Purpose};
+use glidepath_env::{Cause, Env, Purpose};
 use glidepath_model::{Instant, Span};
 use glidepath_protocols::Outcome;
 use glidepath_protocols::group::{Committer, Loads, RetryPolicy};
@@ -404,4 +404,49 @@ async fn a_repeated_request_whose_staged_manifest_is_gone_was_done() {
 
 fn staged_name(location: &str, version: u64) -> String {
     paths::in_store(&format!("{}-never", paths::manifest(location, version))).to_owned()
+}
+
+/// Files of which those with this end cannot be deleted.
+struct Stuck(Warehouse<MemoryStore>, &'static str);
+
+impl Files for Stuck {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {
+        self.0.read_up_to(location, most).await
+    }
+
+    async fn write(&self, location: &str, bytes: Bytes) -> Result<(), FileError> {
+        self.0.write(location, bytes).await
+    }
+
+    async fn delete(&self, location: &str) -> Result<(), FileError> {
+        if location.ends_with(self.1) {
+            return Err(FileError::Failed { location: location.into(), cause: Cause::words("the disk is full") });
+        }
+        self.0.delete(location).await
+    }
+
+    async fn list(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, FileError> {
+        self.0.list(folder, after, limit).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_fails_half_way_may_have_been_done() {
+    let world = World::new().await;
+    let (server, table) = (world.server().await, named(&["t"]));
+    let location = server.declare_lance(managed(&table)).await.unwrap().location;
+    for version in 1..=5 {
+        let request = staged(&server, &location, version, &format!("v{version}")).await;
+        server.create_lance_version(&table, &request).await.unwrap();
+    }
+    let versions = paths::versions(&location);
+    let before = there(&server, &versions).await;
+    let stuck: &'static str = paths::manifest(&location, 2).rsplit_once('/').unwrap().1.to_owned().leak();
+    let half = world.server_on(Stuck(Warehouse::new(world.files.clone(), "s3://b/lake"), stuck)).await;
+    let error = half.delete_lance_versions(&table, &[(1, 4)]).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Unknown, "{error:?}");
+    assert!(error.message.contains("the disk is full") && error.message.contains("send the request again"));
+    assert_eq!(there(&server, &versions).await, before - 2, "the others are gone");
+    assert_eq!(server.delete_lance_versions(&table, &[(1, 4)]).await.unwrap(), 1);
+    assert_eq!(there(&server, &versions).await, before - 3);
 }
