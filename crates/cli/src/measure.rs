@@ -21,7 +21,7 @@ use crate::folder::{self, unwritable, write};
 use crate::interrupt::on_interrupt;
 use crate::leftovers::Leftovers;
 use crate::origin::{bare, machine, program, today};
-use crate::output::print;
+use crate::output::{complain, print};
 use crate::predicted::read_profile;
 use crate::progress::Display;
 use crate::whole::{from_one, without_leading_zeros};
@@ -29,6 +29,9 @@ use crate::whole::{from_one, without_leading_zeros};
 mod compare;
 mod earlier;
 mod overview;
+
+/// The file of the profile.
+const PROFILE: &str = "profile.toml";
 
 /// The file of alternatives, beside that of the profile.
 const ALTERNATIVES: &str = "profile-alternatives.toml";
@@ -156,46 +159,35 @@ impl Measure {
                 "stopped before the first operation was measured; no results are written".to_owned(),
             ));
         }
-        let provenance = provenance(store);
-        let found = Found::of(plan, &stopped, &provenance, stop)?;
-        match found.is_all {
-            true => self.write(&self.out, &found, &stopped, &provenance).and(found.told),
-            false => {
-                let folder = folder::place(&self.out, false, SAMPLES);
-                self.write(&folder, &found, &stopped, &provenance)?;
-                let kept = folder::kept(&self.out, &folder);
-                Err(Failure::Interrupted(format!("stopped; the results so far are in {}{kept}", folder.display())))
-            }
+        let (provenance, measurements) = (provenance(store), Measurement::of(&stopped.trials));
+        let fitted = Fitted::all(&measurements);
+        let PlanResult { left_out, complete, .. } = &stopped;
+        let page = Report { provenance: &provenance, plan, fitted: &fitted, left_out, complete: *complete }.page()?;
+        // Before the fits, which take long. What was measured is kept also if nobody reads it.
+        let told = print(&overview::text(&page, &provenance, &measurements));
+        let measured = Measured { run: &stopped, plan, provenance: &provenance, measurements: &measurements, page };
+        let early = (!complete).then(|| folder::place(&self.out, false, SAMPLES));
+        if let Some(folder) = &early {
+            // Whoever stops again while the profile is fitted keeps this.
+            measured.write(folder)?;
+            complain(&format!("What was measured is in {}; now its profile is fitted.", folder.display()));
         }
-    }
-
-    fn write(&self, folder: &Path, found: &Found, run: &PlanResult, provenance: &Provenance) -> Result<(), Failure> {
-        folder::claim(folder, &folder::label_of_store("measure", store_name(provenance)))?;
-        let path = |name: &str| folder.join(name);
-        // Until all is written, files of two measurements must not pass for those of one.
-        folder::remove(&[&path("profile.toml"), &path(ALTERNATIVES)])?;
-        write_samples(&path(SAMPLES), &run.trials).map_err(|error| unwritable(&path(SAMPLES), &error))?;
-        write(&path("report.md"), &found.page.markdown())?;
-        write(&path("report.html"), &found.page.html())?;
-        write(&path(compare::FILE), &compare::summary(store_name(provenance), &found.measurements)?)?;
-        if let Some(alternatives) = &found.alternatives {
-            write(&path(ALTERNATIVES), alternatives)?;
-        }
-        if let Some(profile) = &found.profile {
-            write(&path("profile.toml"), profile)?;
-        }
-        let files = match (&found.profile, &found.alternatives) {
-            (Some(_), Some(_)) => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
-            (Some(_), None) => {
-                "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, \
-                 because the measurement was stopped"
+        let fits = Fits::of(&measured, &fitted, stop)?;
+        let is_all = *complete && !fits.stopped;
+        let folder = match early {
+            Some(folder) => folder,
+            None => {
+                let folder = folder::place(&self.out, is_all, SAMPLES);
+                measured.write(&folder)?;
+                folder
             }
-            (None, _) if !found.is_all && run.complete => {
-                "report.html, report.md, samples.parquet; no profile, because its fit was stopped"
-            }
-            (None, _) => "report.html, report.md, samples.parquet; no profile, because a profile needs cas or create",
         };
-        print(&format!("\nIn {}: {files}", folder.display()))
+        fits.write(&folder)?;
+        if is_all {
+            return told;
+        }
+        let kept = folder::kept(&self.out, &folder);
+        Err(Failure::Interrupted(format!("stopped; the results so far are in {}{kept}", folder.display())))
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
@@ -240,46 +232,80 @@ impl Measure {
     }
 }
 
-/// What a measurement gives, before any of it is written.
-struct Found {
-    measurements: Vec<Measurement>,
+/// What was measured.
+struct Measured<'a> {
+    run: &'a PlanResult,
+    plan: &'a Plan,
+    provenance: &'a Provenance,
+    measurements: &'a [Measurement],
     page: ReportPage,
-    profile: Option<String>,
-    alternatives: Option<String>,
-    /// Whether neither the trials nor the fits were stopped.
-    is_all: bool,
-    /// Whether the overview could be printed.
-    told: Result<(), Failure>,
 }
 
-impl Found {
-    /// Prints an overview, and fits the profile and its alternatives, which takes longer.
-    fn of(plan: &Plan, run: &PlanResult, provenance: &Provenance, stop: &AtomicBool) -> Result<Self, Failure> {
-        let measurements = Measurement::of(&run.trials);
-        let fitted = Fitted::all(&measurements);
-        let PlanResult { left_out, complete, .. } = run;
-        let page = Report { provenance, plan, fitted: &fitted, left_out, complete: *complete }.page()?;
-        // Before the fits, which take long. What was measured is kept also if nobody reads it.
-        let told = print(&overview::text(&page, provenance, &measurements));
+impl Measured<'_> {
+    /// Writes everything but the profile, in a folder without one: until all is written, files of two measurements must
+    /// not pass for those of one.
+    fn write(&self, folder: &Path) -> Result<(), Failure> {
+        folder::claim(folder, &folder::label_of_store("measure", store_name(self.provenance)))?;
+        let path = |name: &str| folder.join(name);
+        folder::remove(&[&path(PROFILE), &path(ALTERNATIVES)])?;
+        write_samples(&path(SAMPLES), &self.run.trials).map_err(|error| unwritable(&path(SAMPLES), &error))?;
+        write(&path("report.md"), &self.page.markdown())?;
+        write(&path("report.html"), &self.page.html())?;
+        write(&path(compare::FILE), &compare::summary(store_name(self.provenance), self.measurements)?)
+    }
+}
+
+/// What was fitted to it, as text.
+struct Fits {
+    profile: Option<String>,
+    alternatives: Option<String>,
+    /// Whether fitting was stopped.
+    stopped: bool,
+}
+
+impl Fits {
+    /// The profile and its alternatives. After a stop of the trials there are no alternatives, for which the user would
+    /// have to wait, and only a further Ctrl-C ends the fit of the profile.
+    fn of(measured: &Measured<'_>, fitted: &[Fitted<'_>], stop: &AtomicBool) -> Result<Self, Failure> {
+        let Measured { run, plan, provenance, .. } = measured;
         let never = AtomicBool::new(false);
-        // After a stop of the trials the profile is still fitted; only a further Ctrl-C ends that.
-        let stop = if *complete { stop } else { &never };
+        let stop = if run.complete { stop } else { &never };
         let display = Display::new();
         let show = |done, all| display.steps(done, all, "simulations for the profile", "");
-        let found = profile(&fitted, (provenance, run.latency_includes_read), plan, stop, &show);
+        let found = profile(fitted, (provenance, run.latency_includes_read), plan, stop, &show);
         drop(display);
         let mut found = found.filter(|_| !stop.load(Ordering::Relaxed));
         let alternatives = match &mut found {
-            // After a stop the user should not have to wait for the alternatives.
-            Some(profile) if *complete => {
+            Some(profile) if run.complete => {
                 alternatives_of(profile, &Evidence { trials: &run.trials, plan, provenance, seed: 1 }, stop)?
             }
             _ => None,
         };
         let profile = found.map(|found| toml::to_string(&found)).transpose();
         let profile = profile.map_err(|error| Failure::Failed(error.to_string()))?;
-        let is_all = *complete && !stop.load(Ordering::Relaxed);
-        Ok(Self { measurements, page, profile, alternatives, is_all, told })
+        Ok(Self { profile, alternatives, stopped: stop.load(Ordering::Relaxed) })
+    }
+
+    /// Writes them beside what was measured, and tells of all files.
+    fn write(&self, folder: &Path) -> Result<(), Failure> {
+        if let Some(alternatives) = &self.alternatives {
+            write(&folder.join(ALTERNATIVES), alternatives)?;
+        }
+        if let Some(profile) = &self.profile {
+            write(&folder.join(PROFILE), profile)?;
+        }
+        let files = match (&self.profile, &self.alternatives) {
+            (Some(_), Some(_)) => "report.html, report.md, profile.toml, profile-alternatives.toml, samples.parquet",
+            (Some(_), None) => {
+                "report.html, report.md, profile.toml, samples.parquet; no alternatives to the profile, \
+                 because the measurement was stopped"
+            }
+            (None, _) if self.stopped => {
+                "report.html, report.md, samples.parquet; no profile, because its fit was stopped"
+            }
+            (None, _) => "report.html, report.md, samples.parquet; no profile, because a profile needs cas or create",
+        };
+        print(&format!("\nIn {}: {files}", folder.display()))
     }
 }
 

@@ -8,6 +8,7 @@ mod common;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod small_disk;
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -302,9 +303,18 @@ fn interrupted(folder: &tempfile::TempDir, is_second: bool) {
         writes += u32::from(written(&mut known));
     }
     interrupt(&child);
-    let output: Output = child.wait_with_output().unwrap();
-    let error = refused(output, 130);
     let (out, other) = if is_second { ("m/interrupted", "the earlier results in m stay") } else { ("m", "") };
+    let (mut errors, mut told) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+    while !told.contains("now its profile is fitted") {
+        assert_ne!(errors.read_line(&mut told).unwrap(), 0, "{told}");
+    }
+    // A second interrupt from now on loses the profile only.
+    for file in ["report.md", "report.html", "samples.parquet"] {
+        assert!(folder.path().join(out).join(file).exists(), "{file}: {told}");
+    }
+    errors.read_to_string(&mut told).unwrap();
+    let output = Output { stderr: told.into(), ..child.wait_with_output().unwrap() };
+    let error = refused(output, 130);
     says(&error, &[&format!("the results so far are in {out}"), other]);
     let report = std::fs::read_to_string(folder.path().join(out).join("report.md")).unwrap();
     says(&report, &["stopped before its end", "| cas | 2 |"]);
