@@ -41,8 +41,8 @@ pub trait Fetch: Send + Sync + 'static {
     /// longer than 10 seconds is dropped.
     fn get<'a>(&'a self, url: &'a str) -> Fetching<'a>;
 
-    /// The time since any fixed moment, by a clock that is never set and that goes on while the machine sleeps: a key may
-    /// be withdrawn meanwhile.
+    /// The time since any fixed moment, by a clock that is never set and that goes on while the machine sleeps: a key
+    /// may be withdrawn meanwhile.
     fn now(&self) -> Duration;
 }
 

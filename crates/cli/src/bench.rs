@@ -285,7 +285,7 @@ impl Arguments {
             print(&words)?;
         }
         let errors: Vec<f64> = lines.iter().filter_map(|line| line.prediction_error).collect();
-        if let Some(words) = profile.and_then(|profile| basis(profile, &errors)) {
+        if let Some(words) = profile.and_then(|profile| basis(profile, Some(&self.store), &errors)) {
             print(&words)?;
         }
         let kept = folder::kept(&self.out, &place);

@@ -270,7 +270,7 @@ impl Arguments {
         print(&as_table(lines))?;
         let error = |line: &Line| line.figures.error_of(&line.predicted.as_ref()?.figures);
         let errors: Vec<f64> = lines.iter().filter_map(error).collect();
-        if let Some(words) = world.and_then(|world| basis(&world.profile, &errors)) {
+        if let Some(words) = world.and_then(|world| basis(&world.profile, None, &errors)) {
             print(&words)?;
         }
         let kept = folder::kept(&self.out, &place);

@@ -194,8 +194,15 @@ fn scenario(name: &str, arguments: &Arguments) -> Result<Scenario, Failure> {
 
 fn trace(cases: &[Case], seed: u64) -> Result<(), Failure> {
     let [case] = cases else {
-        let message = "--trace shows one run: give one protocol, and one scenario with --scenario";
-        return Err(Failure::Mistake(message.to_owned()));
+        let first = cases.first().map(|case| case.trial.subject());
+        let missing = match cases.iter().all(|case| Some(case.trial.subject()) == first) {
+            true => {
+                let scenarios: Vec<&str> = cases.iter().map(|case| &*case.scenario).collect();
+                format!("give one scenario with --scenario: {}", scenarios.join(", "))
+            }
+            false => "give one protocol, and one scenario with --scenario".to_owned(),
+        };
+        return Err(Failure::Mistake(format!("--trace shows one run: {missing}")));
     };
     let told = print(case.trial.trace(seed).trim_end());
     match case.trial.check(seed).violation {

@@ -89,7 +89,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     knees::check(&experiment, &options).map_err(failure)?;
     let folder = place(arguments, &experiment);
     if let Some(folder) = &folder {
-        folder::claim(folder, &folder::label_of("knees", &experiment.name, arguments.quick, &arguments.load))?;
+        folder::claim(
+            folder,
+            &folder::label_of(
+                "knees",
+                (arguments.experiment.as_deref(), &experiment.name),
+                arguments.quick,
+                &arguments.load,
+            ),
+        )?;
     }
     let began = Instant::now();
     let knees = search(arguments, &experiment, &options, folder.as_deref())?;

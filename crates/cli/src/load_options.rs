@@ -29,7 +29,7 @@ pub(crate) struct LoadOptions {
     #[arg(long, value_name = "COUNT,...")]
     tables: Option<String>,
     /// The share of fast appends, such as 90% or 0.9; the others are validated overwrites [default: 100%]
-    #[arg(long, value_name = "SHARE,...")]
+    #[arg(long, value_name = "SHARE,...", allow_hyphen_values = true)]
     fast_append: Option<String>,
     /// The time between arrivals, such as 20ms (the preset says whether it is the mean or the median) [default: 100ms]
     #[arg(long, value_name = "TIME,...")]

@@ -153,8 +153,12 @@ impl Measure {
         let display = Display::new();
         let stopped = run(site, plan, stop, |done, all| display.steps(done, all, "trials", ""));
         drop(display);
-        let stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
-        if !stopped.complete && stopped.trials.iter().all(|trial| trial.samples.is_empty()) {
+        let mut stopped = stopped.map_err(|error| Failure::Failed(error.to_string()))?;
+        if !stopped.complete {
+            // The one that was stopped may have measured nothing.
+            stopped.trials.retain(|trial| !trial.samples.is_empty());
+        }
+        if !stopped.complete && stopped.trials.is_empty() {
             return Err(Failure::Interrupted(
                 "stopped before the first operation was measured; no results are written".to_owned(),
             ));

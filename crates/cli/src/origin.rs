@@ -9,6 +9,10 @@ use chrono::{DateTime, NaiveDate, Utc};
 pub(crate) fn bare(url: &str) -> String {
     let schema = glidepath_kv::schema_of(url);
     let url = url.split('?').next().unwrap_or_default();
+    // As `file:///folder` is: one store has one name.
+    if let Some(folder) = url.strip_prefix("file:/").filter(|folder| !folder.starts_with('/')) {
+        return format!("file:///{folder}");
+    }
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}{schema}"),
         _ => format!("{url}{schema}"),
@@ -48,15 +52,17 @@ fn day_now() -> NaiveDate {
 
 /// The command line, quoted so that it can be typed again.
 pub(crate) fn command_line() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
-    let quote = |argument: String| {
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', "'\\''"))
-        }
-    };
-    std::iter::once("glidepath".to_owned()).chain(std::env::args().skip(1).map(quote)).collect::<Vec<_>>().join(" ")
+    let typed = std::env::args().skip(1).map(|argument| quoted(&argument));
+    std::iter::once("glidepath".to_owned()).chain(typed).collect::<Vec<_>>().join(" ")
+}
+
+/// An argument as it is typed in a shell.
+pub(crate) fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+%@".contains(c);
+    match !argument.is_empty() && argument.chars().all(plain) {
+        true => argument.to_owned(),
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    }
 }
 
 #[cfg(test)]
@@ -69,5 +75,21 @@ mod tests {
         let days = day_now().signed_duration_since(NaiveDate::from_ymd_opt(2026, 11, 1).unwrap()).num_days();
         assert_eq!(ago("2026-11-01"), Some(format!("{days} days ago")));
         assert_eq!((ago("June 2025"), ago("2026-13-01"), ago("2999-01-01")), (None, None, None));
+    }
+
+    #[test]
+    fn arguments_are_quoted_where_a_shell_would_not_take_them() {
+        for (argument, typed) in [("a/ü%20.b", "a/ü%20.b"), ("x y", "'x y'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(quoted(argument), typed);
+        }
+    }
+
+    #[test]
+    fn one_folder_has_one_name() {
+        for url in ["file:/lake/a", "file:///lake/a", "file:///lake/a?durability=none"] {
+            assert_eq!(bare(url), "file:///lake/a");
+        }
+        assert_eq!(bare("s3://me:secret@b/lake?region=x"), "s3://b/lake");
+        assert_eq!(bare("memory:"), "memory:");
     }
 }

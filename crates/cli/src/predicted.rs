@@ -18,20 +18,39 @@ pub(crate) fn read_profile(name: &str) -> Result<Profile, Failure> {
 
 /// The warning about predictions with a profile that was measured on another store.
 pub(crate) fn of_another_store(profile: &Profile, url: &str) -> Option<String> {
-    let (store, _) = profile.title.split_once(", as measured ").filter(|_| profile.measured.is_some())?;
-    let bench = bare(url);
-    let is_another = store.trim_end_matches('/') != bench.trim_end_matches('/');
-    is_another.then(|| {
+    let (store, bench) = (measured_store(profile)?, bare(url));
+    is_of_another(profile, url).then(|| {
         format!("warning: --profile is of another store ({store}): the predictions are of that one, and not of {bench}")
     })
 }
 
+/// The store on which a profile was measured.
+fn measured_store(profile: &Profile) -> Option<&str> {
+    profile.title.split_once(", as measured ").filter(|_| profile.measured.is_some()).map(|(store, _)| store)
+}
+
+fn is_of_another(profile: &Profile, url: &str) -> bool {
+    measured_store(profile).is_some_and(|store| store.trim_end_matches('/') != bare(url).trim_end_matches('/'))
+}
+
+/// How far all of so many predictions are off at least.
+fn off(least: f64, count: usize) -> String {
+    let side = if least > 0.0 { "high" } else { "low" };
+    let least = deviation_percent(least.abs());
+    let least = least.trim_start_matches('+');
+    match count {
+        1 => format!("The prediction is too {side} by {least}"),
+        _ => format!("All predictions are too {side}, by {least} or more"),
+    }
+}
+
 /// What to know about the predictions: when their profile was measured, if it was, and whether all of them are off to
-/// one side. The errors are predicted / measured - 1.
-pub(crate) fn basis(profile: &Profile, errors: &[f64]) -> Option<String> {
+/// one side. The errors are predicted / measured - 1; `store` is what was measured, if the profile should be of it.
+pub(crate) fn basis(profile: &Profile, store: Option<&str>, errors: &[f64]) -> Option<String> {
     let common = common_error(errors);
-    let off = common.map(|least| format!("All predictions are off by {} or more", deviation_percent(least)));
-    let Some(measured) = &profile.measured else {
+    let off = common.map(|least| off(least, errors.len()));
+    let Some(measured) = profile.measured.as_ref().filter(|_| !store.is_some_and(|url| is_of_another(profile, url)))
+    else {
         return off
             .map(|off| format!("{off}: the profile is not of this store. `glidepath measure` writes one that is."));
     };

@@ -114,8 +114,15 @@ fn writable(file: &Path) -> Result<(), Failure> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(unwritable(file))?;
     }
-    std::fs::OpenOptions::new().append(true).create(true).open(file).map_err(unwritable(file))?;
-    Ok(())
+    let open = |is_new: bool| std::fs::OpenOptions::new().append(true).create_new(is_new).open(file);
+    match open(true) {
+        // An empty one would be left if this is stopped.
+        Ok(_) => std::fs::remove_file(file).map_err(unwritable(file)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            open(false).map(drop).map_err(unwritable(file))
+        }
+        Err(error) => Err(unwritable(file)(error)),
+    }
 }
 
 fn simulations(arguments: &Arguments, stop: &'static AtomicBool) -> Result<(), Failure> {

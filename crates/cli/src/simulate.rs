@@ -67,7 +67,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         return Err(Failure::Mistake("--transactions needs a folder to write to: add --out FOLDER".to_owned()));
     }
     if let Some(folder) = &folder {
-        folder::claim(folder, &folder::label_of("simulate", &experiment.name, arguments.quick, &arguments.load))?;
+        folder::claim(
+            folder,
+            &folder::label_of(
+                "simulate",
+                (arguments.experiment.as_deref(), &experiment.name),
+                arguments.quick,
+                &arguments.load,
+            ),
+        )?;
     }
     let began = Instant::now();
     let (results, found) = simulate(&arguments, &experiment, folder.as_deref())?;

@@ -145,6 +145,7 @@ fn mistakes_are_answered_in_one_message() {
         ("check append-log --scenario rows", "cannot be appended to"),
         ("check all --seeds 0", "a whole number from 1"),
         ("check all --seed 1 --trace", "give one protocol"),
+        ("check tickets --seed 1 --trace", "give one scenario with --scenario: storm, "),
         ("check all --trace", "--seed"),
         ("check", "PROTOCOL"),
     ];

@@ -143,6 +143,7 @@ fn what_makes_no_sense_is_refused_by_name() {
             "--fast-append 190%",
             "--fast-append 190%: transaction.fast_append: found 1.9; allowed: 0 to 1, such as 0.9 or 90%",
         ),
+        ("--fast-append -10%", "--fast-append -10%: transaction.fast_append: found -0.1; allowed: 0 to 1"),
         ("--set arrivals.scale=10ms", "--set arrivals.scale=10ms: the search varies this value itself"),
         ("--profile missing.toml", "`glidepath measure STORE` writes a profile"),
     ] {

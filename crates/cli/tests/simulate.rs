@@ -210,7 +210,7 @@ fn many_points_are_summed_up_by_their_knees() {
     let others = ["simulate other.toml", "simulate mine.toml --provider gcs --seeds 1", "knees mine.toml --budget 1s"];
     for command in others.map(|command| format!("{command} --out here")) {
         let error = refused(glidepath(folder.path(), &command), 2);
-        assert!(error.contains("here holds the results of `glidepath simulate mine`"), "{error}");
+        assert!(error.contains("here holds the results of `glidepath simulate mine.toml`"), "{error}");
     }
     assert_eq!(read(folder.path().join("here/points.jsonl")), before);
 }

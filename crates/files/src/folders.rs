@@ -55,7 +55,9 @@ impl<F: Files> Folders<F> {
         }
         let cause = vanished.map(|error| error.to_string()).unwrap_or_default();
         Err(io::Error::other(format!(
-            "its folders cannot be created, or another program removes them: after {TRIES} tries, {cause}"
+            "its folders cannot be created in {}, or another program removes them: after {TRIES} tries, {cause}; name a \
+             folder on a file system in which this user may create folders",
+            root.display()
         )))
     }
 

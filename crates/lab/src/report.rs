@@ -99,10 +99,15 @@ fn facts(experiment: &Experiment, provenance: &Provenance) -> Markup {
     }
 }
 
-/// The warning about a run that had not settled.
-pub const UNSETTLED: &str = "the run had not settled when its window began: transactions take long to end compared \
-                             with the time before it. Success is too high or commits are too few by more than the \
-                             intervals say: choose a longer --duration";
+/// The warning about a run that had not settled; among several, so many of so many points.
+#[must_use]
+pub fn unsettled(among: Option<(usize, usize)>) -> String {
+    let begin = among.map_or("The".to_owned(), |(count, all)| format!("At {count} of {all} points, the"));
+    format!(
+        "{begin} run had not settled when its window began: transactions take long to end compared with the time before \
+         it. Success is too high or commits are too few by more than the intervals say: choose a longer --duration."
+    )
+}
 
 /// When the runs of an experiment end, as a sentence.
 #[must_use]

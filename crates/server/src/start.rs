@@ -378,6 +378,9 @@ impl Server {
         if let Some(watching) = watching {
             watching.abort();
         }
+        if done.is_ok() {
+            tracing::info!("ended: all requests have their answers");
+        }
         done.map_err(|_| {
             let words = format!("{} requests had not ended in time; their outcome is unknown", gate.running());
             std::io::Error::new(std::io::ErrorKind::TimedOut, words)

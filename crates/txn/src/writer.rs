@@ -167,8 +167,8 @@ impl<E: Env + Clone, K: KvStore + Clone> Writer<E, K> {
         }
     }
 
-    /// Waits until there is a request, if there is room for one, or an answer to one that is under way; then answers all
-    /// that can be answered. Whether there may be more requests.
+    /// Waits until there is a request, if there is room for one, or an answer to one that is under way; then answers
+    /// all that can be answered. Whether there may be more requests.
     async fn news<F: Future<Output = Vec<Decided>>>(
         seat: &Seat<End, Decided>,
         more: bool,

@@ -34,7 +34,7 @@ pub(super) struct PredictionArguments {
     /// What is added to each request of the simulated server to its store, as by `glidepath serve --added-latency`
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
     added_latency: Span,
-    /// A file with the processor time of requests [default: as measured on the machine of docs/bench.md]
+    /// A file with the processor time of requests [default: those of crates/bench/src/served/predicted/costs.toml]
     #[arg(long, value_name = "FILE", requires = "profile")]
     costs: Option<PathBuf>,
     /// Of the simulated server, as of `glidepath serve`: how long others' commits wait at most for the next try of an

@@ -127,7 +127,7 @@ pub(super) struct Set {
     #[arg(value_name = "NAME", value_parser = changeable)]
     name: Name,
     /// Properties to set
-    #[arg(value_name = "KEY=VALUE", value_parser = pair, required_unless_present_any = ["unset", "pointer"])]
+    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
     properties: Vec<(String, String)>,
     /// A property to remove; may be given several times
     #[arg(long, value_name = "KEY")]
@@ -314,6 +314,10 @@ impl CreateView {
 
 impl Set {
     pub(super) fn run(&self) -> Result<(), Failure> {
+        if !self.sets_properties() && self.pointer.is_none() {
+            let words = "nothing to set: give KEY=VALUE, --unset KEY or --pointer NEW";
+            return Err(Failure::Mistake(words.to_owned()));
+        }
         let actions = self.actions()?;
         let site = Site::of(&self.common.store)?;
         // The missing properties are only reported: the commit removes those that exist when it takes effect.

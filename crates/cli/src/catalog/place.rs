@@ -9,6 +9,7 @@ use glidepath_stores::{LiveEnv, OpenError, Options, Store, is_there, open, shown
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, code, not_built};
+use crate::origin::quoted;
 
 /// An open store, and its runtime.
 pub(super) struct Opened {
@@ -240,8 +241,9 @@ fn advice(name: &Name) -> String {
 /// What a name means in which somebody may have separated namespaces by dots; `None` if there is no dot.
 pub(super) fn dotted(name: &Name) -> Option<String> {
     let text = name.as_str();
-    (text.contains('.') && name.parent().is_none())
-        .then(|| format!("a dot is a part of a name: entries of a namespace are written {}", text.replace('.', "/")))
+    (text.contains('.') && name.parent().is_none()).then(|| {
+        format!("a dot is a part of a name: entries of a namespace are written {}", quoted(&text.replace('.', "/")))
+    })
 }
 
 /// The result of a commit.
@@ -272,6 +274,7 @@ pub(super) fn settled(answer: Answer<AnyCatalog<LiveEnv>>) -> Result<AnySnapshot
             CommitError::Unknown(_) => "; it may have been done: look before trying again",
             CommitError::Refused(Refusal::NotFound(name)) => &advice(name),
             CommitError::Refused(Refusal::NoParent { parent, .. }) => {
+                let parent = quoted(parent.as_str());
                 &format!("; create it first: `glidepath catalog create-namespace STORE {parent}`")
             }
             CommitError::Refused(Refusal::NotEmpty(_)) => ", or drop it with all its entries by --cascade",

@@ -294,7 +294,8 @@ fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
          table, {} a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average, of those \
          that win: {:.2} preparations with their installs for the busiest table ({} each), {:.2} installs in the catalog \
          ({} each).\n  Time to commit: \
-         {} preparing, {} reading after conflicts, {} installing, {} reading the catalog, {} waiting.",
+         {} preparing, {} reading after conflicts, {} installing, {} reading the catalog, {} waiting.\n  An install \
+         counts until its answer. Others can commit from its effect on, so the longest part need not be what limits.",
         bound(bottleneck, found),
         measured.attempts_mean,
         percent(measured.table_conflict_share),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use glidepath_lab::experiment::Experiment;
-use glidepath_lab::report::UNSETTLED;
+use glidepath_lab::report::unsettled;
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary};
 use glidepath_run::statistics::Spread;
 use serde::Serialize;
@@ -55,7 +55,7 @@ struct Numbers {
     validated_overwrite: Option<Group>,
     /// Present if the run had not settled when its window began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<&'static str>,
+    warning: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -110,7 +110,7 @@ impl From<&PointSummary> for Numbers {
             all: (&point.all).into(),
             fast_append: point.fast_append.as_ref().map(Group::from),
             validated_overwrite: point.validated_overwrite.as_ref().map(Group::from),
-            warning: point.unsettled.then_some(UNSETTLED),
+            warning: point.unsettled.then(|| unsettled(None)),
         }
     }
 }

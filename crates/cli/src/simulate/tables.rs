@@ -1,7 +1,7 @@
 //! The printed tables: one load by kind of transaction; an experiment by point, or by knee if it has many points.
 
 use glidepath_lab::experiment::Experiment;
-use glidepath_lab::report::{UNSETTLED, ending};
+use glidepath_lab::report::{ending, unsettled};
 use glidepath_lab::setting;
 use glidepath_lab::summary::{GroupSummary, PointSummary, RunSummary, SUSTAINED, knee_on_grid};
 
@@ -62,11 +62,9 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
 
 /// The warning if a run had not settled.
 fn warning(summary: &RunSummary) -> String {
-    let unsettled = summary.points.iter().filter(|point| point.unsettled).count();
-    match (unsettled, summary.points.len()) {
+    match (summary.points.iter().filter(|point| point.unsettled).count(), summary.points.len()) {
         (0, _) => String::new(),
-        (_, 1) => format!("\n\n{UNSETTLED}."),
-        (count, all) => format!("\n\nOf {count} of {all} points: {UNSETTLED}."),
+        (count, all) => format!("\n\n{}", unsettled((all > 1).then_some((count, all)))),
     }
 }
 

@@ -29,9 +29,8 @@ pub(super) fn section(view: &View<'_>) -> Markup {
 
 /// The sentence about runs that had not settled.
 fn unsettled(view: &View<'_>) -> Option<String> {
-    let count = view.cells().filter(|cell| cell.summary.unsettled).count();
-    let where_ = if view.cells().count() == 1 { String::new() } else { format!("At {count} of the points, ") };
-    (count > 0).then(|| format!("{where_}{}.", super::UNSETTLED))
+    let (count, all) = (view.cells().filter(|cell| cell.summary.unsettled).count(), view.cells().count());
+    (count > 0).then(|| super::unsettled((all > 1).then_some((count, all))))
 }
 
 /// The slices with a knee: one per combination of all axes but the load.

@@ -105,8 +105,8 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Done when the client has taken nothing for so long, though there are answers for it; or has asked for nothing, and
-    /// none is on its way.
+    /// Done when the client has taken nothing for so long, though there are answers for it; or has asked for nothing,
+    /// and none is on its way.
     pub(super) async fn stalled(&self, longest: Duration) {
         loop {
             let late = {

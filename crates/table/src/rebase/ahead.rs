@@ -12,8 +12,8 @@ use super::list;
 use super::{AT_ONCE, Lists, is_of_table, listed, recognize};
 use crate::Files;
 
-/// The most bytes of a list that is read ahead, and of all its manifests: many wait at once, at many tables, and whoever
-/// leads reads what is larger.
+/// The most bytes of a list that is read ahead, and of all its manifests: many wait at once, at many tables, and
+/// whoever leads reads what is larger.
 const MOST_OF_A_LIST: u64 = 2 << 20;
 const MOST_OF_MANIFESTS: u64 = 1 << 20;
 
