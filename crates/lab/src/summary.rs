@@ -60,7 +60,7 @@ pub struct GroupSummary {
     pub arrived_per_s: Spread,
     /// Commits per second of the window.
     pub throughput_per_s: Spread,
-    /// The 95 % interval of the mean of `throughput_per_s`; absent if a seed has none.
+    /// The 95 % interval of the mean of `throughput_per_s`; absent if a seed has none, or without commits.
     pub throughput_interval_per_s: Option<Interval>,
     /// Commit latency in the window.
     pub latency_mean_s: Option<Spread>,
@@ -203,7 +203,9 @@ impl GroupSummary {
             throughput_per_s: spread(&|group| Some(group.throughput_per_s)).unwrap_or_default(),
             throughput_interval_per_s: interval(&|group| {
                 Some((group.throughput_per_s, group.throughput_interval_per_s))
-            }),
+            })
+            // Nothing tells how far no commits vary.
+            .filter(|_| groups.iter().any(|group| group.throughput_per_s > 0.0)),
             latency_mean_s: latency(|latency| latency.mean_s),
             latency_p50_s: latency(|latency| latency.p50_s),
             latency_p95_s: latency(|latency| latency.p95_s),
