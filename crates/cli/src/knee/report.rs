@@ -340,6 +340,9 @@ const NOT_KNOWN: &str = "not known";
 /// a local disk.
 const FAR_LESS: f64 = 0.1;
 
+/// Below a table with lower bounds.
+const BOUNDS: &str = "\nRows with > are lower bounds, where the search stopped: the knee there may be any higher one.";
+
 fn what_ifs(what_ifs: &[WhatIf]) -> String {
     let is_far_less = |what_if: &&WhatIf| what_if.factor.highest().is_some_and(|highest| highest < FAR_LESS);
     let (far_less, rest): (Vec<&WhatIf>, Vec<&WhatIf>) = what_ifs.iter().partition(is_far_less);
@@ -349,9 +352,10 @@ fn what_ifs(what_ifs: &[WhatIf]) -> String {
         vec![what_if.change.clone(), with_bound(what_if.factor), changed_rate(what_if), interval]
     };
     let header = ["with this change", "factor", "commits/s", "95 % interval of the factor"].map(str::to_owned);
+    let bounds = if rest.iter().any(|what_if| what_if.bound.is_lower()) { BOUNDS } else { "" };
     let rows = match rest.is_empty() {
         true => String::new(),
-        false => table(&header, 1, rest.into_iter().map(row).collect()),
+        false => table(&header, 1, rest.into_iter().map(row).collect()) + bounds,
     };
     let far_less: Vec<String> =
         far_less.iter().map(|what_if| format!("{} {}", what_if.change, with_bound(what_if.factor))).collect();
@@ -484,6 +488,7 @@ mod tests {
         assert!(has_row(&["twice", "x2.00", "3.00", "1.90", "to", "2.10"]), "{text}");
         assert!(has_row(&["more", ">", "x1.50", ">", "3.00", "-"]), "{text}");
         assert!(has_row(&["less", "<", "x0.50", "3.00", "-"]), "{text}");
+        assert!(text.contains("\nRows with > are lower bounds"), "{text}");
         assert!(has_row(&["open", "not", "known", ">", "3.00", "-"]), "{text}");
         assert!(text.ends_with("Less than a tenth is left with: gcs < x0.033."), "{text}");
     }
