@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use glidepath_lab::library::{Shelf, profile};
 use glidepath_model::Span;
+use glidepath_page::digits;
 use glidepath_sim::{OperationProfile, Profile};
 use serde::Serialize;
 
@@ -91,7 +92,11 @@ fn row(name: &str, operation: &str, costs: &OperationProfile, sources: &mut Vec<
         sources.push(source.clone());
         sources.len() - 1
     });
-    let millis = |span: &Span| format!("{:.1}", span.as_millis_f64());
+    let millis = |span: &Span| match span.as_millis_f64() {
+        // Of a local disk.
+        little if little > 0.0 && little < 1.0 => digits(little),
+        millis => format!("{millis:.1}"),
+    };
     let source = format!("[{}]", number + 1);
     vec![
         name.to_owned(),

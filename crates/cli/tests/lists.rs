@@ -27,6 +27,13 @@ fn providers_are_listed_with_their_sources() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json[0]["operations"]["conditional_put"]["median_ms"], 22.0);
     assert!(json[0]["operations"]["append"]["source"].as_str().unwrap().contains("June 2025"));
+    // A local disk is far below a millisecond.
+    let shipped =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/s3-express-2025-06.toml"));
+    let local = shipped.unwrap().replace("median = \"2500us\"", "median = \"7550ns\"");
+    std::fs::write(folder.path().join("local.toml"), local).unwrap();
+    let text = output(glidepath(folder.path(), "providers local.toml"));
+    assert!(text.contains(" 0.00755 ") && text.contains(" 6.5 "), "{text}");
 }
 
 #[test]
