@@ -382,7 +382,10 @@ impl Server {
             tracing::info!("ended: all requests have their answers");
         }
         done.map_err(|_| {
-            let words = format!("{} requests had not ended in time; their outcome is unknown", gate.running());
+            let words = match gate.running() {
+                0 => "all requests had ended, and some connections had not: their clients had not read all answers, or sent a part of a request".to_owned(),
+                running => format!("{running} requests had not ended in time; their outcome is unknown"),
+            };
             std::io::Error::new(std::io::ErrorKind::TimedOut, words)
         })
     }

@@ -11,6 +11,7 @@ mod lineage;
 mod list;
 mod lists;
 mod manifest;
+mod reading;
 mod recognize;
 mod summary;
 mod why;
@@ -20,7 +21,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::{Either, try_join_all, try_join3};
+use futures_util::future::try_join3;
 use glidepath_env::Cause;
 use iceberg::spec::{
     FormatVersion, ManifestContentType, ManifestFile, Snapshot, SnapshotRef, SnapshotReference, SnapshotRetention,
@@ -29,11 +30,12 @@ use iceberg::spec::{
 use iceberg::{TableRequirement, TableUpdate};
 use uuid::Uuid;
 
+use crate::Files;
 use crate::files::is_within;
 use crate::mutant::{self, Mutant};
-use crate::{FileError, Files};
 use list::{Header, Manifests, Others};
 use manifest::{Added, Unfit};
+use reading::{AT_ONCE, Large, large_listed, listed};
 
 pub use ahead::{ReadAhead, read_ahead, read_parents};
 pub use list::{paths as list_paths, read as read_list, write as write_list};
@@ -41,12 +43,6 @@ pub use lists::Lists;
 pub use manifest::files as data_files;
 pub use recognize::{Asked, Candidate, Recognized, SUMMARY_KEY, TABLE_PROPERTY, recognize};
 pub use why::Why;
-
-/// Added manifests that are read at once.
-const AT_ONCE: usize = 16;
-
-/// The most bytes of a manifest that is read beside others of an append.
-const SMALL: u64 = 8 << 20;
 
 /// An append on top of its branch. Nothing has been written.
 #[derive(Clone, Debug)]
@@ -151,23 +147,30 @@ pub async fn rebase_read(
     let Some(parent) = metadata.snapshot_by_id(candidate.parent) else {
         return Err(Why::ParentGone(candidate.parent).into());
     };
+    let mut large = Large::of(lists);
     let (before, now) = (listed(files, lists, metadata, parent), listed(files, lists, metadata, &head));
-    let read = async {
+    let bytes = async {
         match ahead {
-            Some(ahead) => Ok(Either::Left(&ahead.own)),
-            None => read(files, snapshot.manifest_list()).await.map(Either::Right),
+            Some(_) => Ok(None),
+            None => reading::own_bytes(files, snapshot.manifest_list()).await,
         }
     };
-    let (read, before, now) = try_join3(read, before, now).await?;
+    let (bytes, before, now) = try_join3(bytes, before, now).await?;
+    let before = match before {
+        Some(before) => before,
+        None => large_listed(files, &mut large, parent).await?,
+    };
+    let now = match now {
+        Some(now) => now,
+        None => large_listed(files, &mut large, &head).await?,
+    };
     let parents = (parent.manifest_list(), &*before);
-    let own = match read {
-        Either::Left(own) => Cow::Borrowed(own),
-        Either::Right(bytes) => {
-            Cow::Owned(decoded(snapshot.manifest_list(), list::decode_own(&bytes, id, Some(parents)))?)
-        }
+    let own = match ahead {
+        Some(ahead) => Cow::Borrowed(&ahead.own),
+        None => Cow::Owned(reading::own((files, &mut large), (snapshot.manifest_list(), id), bytes, parents).await?),
     };
     let added = added(&own, metadata, parents, &now)?;
-    let total = inspect_all(files, ahead, &added, id).await?;
+    let total = inspect_all((files, &mut large), ahead, &added, id).await?;
 
     let list_location = list_location(metadata, id, fresh);
     let top = compose(metadata, &added, &now)?;
@@ -213,49 +216,6 @@ fn is_of_table(metadata: &TableMetadata, file: &str) -> Result<(), Why> {
         true => Ok(()),
         false => Err(Why::Outside(format!("{file} is not in a folder of the table"))),
     }
-}
-
-async fn read(files: &impl Files, location: &str) -> Result<Bytes, NotRebased> {
-    files.read(location).await.map_err(unread)
-}
-
-fn unread(error: FileError) -> NotRebased {
-    match error {
-        FileError::NotFound(location) => Why::NoFile(location).into(),
-        FileError::Outside { .. } | FileError::TooLarge { .. } => Why::Outside(error.to_string()).into(),
-        FileError::Failed { location, cause } => NotRebased::Store { location, cause },
-    }
-}
-
-/// A file that is read beside others; `None` if it is so large that it is read by itself.
-async fn small(files: &impl Files, location: &str) -> Result<Option<Bytes>, NotRebased> {
-    match files.read_up_to(location, SMALL).await {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(FileError::TooLarge { .. }) => Ok(None),
-        Err(error) => Err(unread(error)),
-    }
-}
-
-fn decoded<T>(location: &str, result: Result<T, avro::Fault>) -> Result<T, NotRebased> {
-    result.map_err(|what| NotRebased::Undecodable { location: location.to_owned(), what })
-}
-
-/// The manifests of a snapshot of the table.
-async fn listed(
-    files: &impl Files,
-    lists: &Lists,
-    metadata: &TableMetadata,
-    snapshot: &Snapshot,
-) -> Result<Arc<Manifests>, NotRebased> {
-    let location = snapshot.manifest_list();
-    is_of_table(metadata, location)?;
-    if let Some(manifests) = lists.get(location) {
-        return Ok(manifests);
-    }
-    let bytes = read(files, location).await?;
-    let manifests = Arc::new(decoded(location, list::decode(&bytes))?);
-    lists.insert(location, Arc::clone(&manifests), None);
-    Ok(manifests)
 }
 
 /// These paths, each once.
@@ -343,7 +303,7 @@ fn added(
 
 /// Reads the added manifests, and sums up what they add.
 async fn inspect_all(
-    files: &impl Files,
+    (files, large): (&impl Files, &mut Large<'_>),
     ahead: Option<&ReadAhead>,
     added: &Manifests,
     id: i64,
@@ -357,15 +317,11 @@ async fn inspect_all(
         return Ok(Added { files, rows, bytes: 0 });
     }
     for some in added.chunks(AT_ONCE) {
-        let content = async |path: &str| match ahead.and_then(|ahead| ahead.contents.get(path)) {
-            Some(bytes) => Ok(Some(bytes.clone())),
-            None => small(files, path).await,
-        };
-        let contents = try_join_all(some.iter().map(|manifest| content(&manifest.manifest_path))).await?;
+        let contents = reading::contents(files, ahead, some).await?;
         for (manifest, small) in some.iter().zip(contents) {
             let bytes = match small {
                 Some(bytes) => bytes,
-                None => read(files, &manifest.manifest_path).await?,
+                None => reading::content(files, large, manifest).await?,
             };
             let one = manifest::inspect(&bytes, manifest, id).map_err(|unfit| match unfit {
                 Unfit::Why(why) => why.into(),

@@ -11,6 +11,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tower::util::{MapFuture, MapRequest};
 
@@ -22,6 +23,9 @@ use crate::security::Tls;
 
 /// The longest time of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long a connection over HTTP/2 that is about to end waits for requests that its client had sent.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// The most bytes of an answer that are given to a connection at once. Over HTTP/2 so much of each answer may wait in
 /// it.
@@ -153,15 +157,19 @@ async fn http2<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     tokio::pin!(connection);
     let longest = serving.limits.idle_timeout;
     tokio::select! {
+        biased;
         ended = connection.as_mut() => return note(ended),
         () = stopped(&mut stop) => {}
-        () = progress.stalled(longest) => {}
+        () = progress.stalled(longest, (Instant::now(), longest)) => {}
     }
-    // What the client sends no more requests after: those that are on their way are answered.
+    // The client is told to send no more requests; those that are on their way are answered.
     connection.as_mut().graceful_shutdown();
     tokio::select! {
+        biased;
         ended = connection.as_mut() => note(ended),
-        () = progress.stalled(longest) => tracing::debug!("a client neither asks nor reads"),
+        () = progress.stalled(longest, (Instant::now(), LINGER.min(longest))) => {
+            tracing::debug!("a client neither asks nor reads");
+        }
     }
 }
 
@@ -183,7 +191,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::DuplexStream;
     use tokio::task::JoinHandle;
-    use tokio::time::{Instant, sleep};
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -228,7 +236,7 @@ mod tests {
         served.await.unwrap();
         // It may have been about to write when the server ended.
         drop(connection.await.unwrap());
-        assert!(answered.elapsed() <= IDLE, "{:?}", answered.elapsed());
+        assert!(answered.elapsed() <= IDLE + LINGER, "{:?}", answered.elapsed());
         drop(requests);
     }
 }

@@ -7,6 +7,7 @@
 //! - An answer is given to the connection in pieces, so that most of it is not waiting there ([`Sending`]).
 //! - What answers take that are in memory for one client only is counted until they are sent ([`Answers`]).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,9 +66,12 @@ pub(super) struct Progress(Mutex<Taken>);
 struct Taken {
     /// Requests without an answer yet: these are the server's to end.
     working: usize,
-    /// Answers that it has not taken to their end.
-    open: usize,
-    /// When it last asked, took a piece, or had nothing to take.
+    /// Answers that it has not taken to their end, by their numbers: when it last took a piece of each. So what it takes
+    /// of one does not count for the others.
+    open: BTreeMap<u64, Instant>,
+    /// Answers so far.
+    answers: u64,
+    /// When it last asked, or had nothing to take.
     last: Instant,
 }
 
@@ -78,15 +82,22 @@ impl Drop for Working {
     fn drop(&mut self) {
         let mut taken = self.0.locked();
         taken.working -= 1;
-        if taken.open == 0 {
-            taken.last = Instant::now();
-        }
+        taken.last = Instant::now();
     }
 }
 
 impl Progress {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Taken { working: 0, open: 0, last: Instant::now() })))
+        Arc::new(Self(Mutex::new(Taken { working: 0, open: BTreeMap::new(), answers: 0, last: Instant::now() })))
+    }
+
+    /// The number of a new answer.
+    fn opened(&self) -> u64 {
+        let mut taken = self.locked();
+        taken.answers += 1;
+        let number = taken.answers;
+        taken.open.insert(number, Instant::now());
+        number
     }
 
     /// The answer that this future has, in pieces of at most so many bytes. It is known here from now on until the
@@ -105,15 +116,17 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Done when the client has taken nothing for so long, though there are answers for it; or has asked for nothing,
-    /// and none is on its way.
-    pub(super) async fn stalled(&self, longest: Duration) {
+    /// Done when the client has taken nothing of an answer for `longest`; or when no answer is on its way, and it has
+    /// asked for nothing since `begun` for `idle`.
+    pub(super) async fn stalled(&self, longest: Duration, (begun, idle): (Instant, Duration)) {
         loop {
             let late = {
                 let taken = self.locked();
-                let is_ours = taken.open == 0 && taken.working > 0;
-                let from = if is_ours { Instant::now() } else { taken.last };
-                from + longest
+                match taken.open.values().min() {
+                    Some(oldest) => *oldest + longest,
+                    None if taken.working > 0 => Instant::now() + longest.min(idle),
+                    None => taken.last.max(begun) + idle,
+                }
             };
             if late <= Instant::now() {
                 return;
@@ -129,6 +142,9 @@ struct Sending {
     rest: Bytes,
     most: usize,
     progress: Arc<Progress>,
+    number: u64,
+    /// Pieces that the connection has been given.
+    given: u64,
     _held: Option<Held>,
 }
 
@@ -139,20 +155,16 @@ fn in_pieces(mut response: Response, most: usize, progress: &Arc<Progress>) -> R
         if body.is_end_stream() {
             return body;
         }
-        let mut taken = progress.locked();
-        if taken.open == 0 {
-            taken.last = Instant::now();
-        }
-        taken.open += 1;
-        drop(taken);
-        Body::new(Sending { body, rest: Bytes::new(), most, progress: Arc::clone(progress), _held: held })
+        let number = progress.opened();
+        let progress = Arc::clone(progress);
+        Body::new(Sending { body, rest: Bytes::new(), most, progress, number, given: 0, _held: held })
     })
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
         let mut taken = self.progress.locked();
-        taken.open -= 1;
+        taken.open.remove(&self.number);
         taken.last = Instant::now();
     }
 }
@@ -174,7 +186,11 @@ impl HttpBody for Sending {
                 other => return Poll::Ready(other),
             }
         }
-        self.progress.locked().last = Instant::now();
+        // The connection asks for the first piece before the client has given room for it.
+        self.given += 1;
+        if self.given > 1 {
+            self.progress.locked().open.insert(self.number, Instant::now());
+        }
         let most = self.most.min(self.rest.len());
         Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(most)))))
     }
@@ -294,7 +310,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_stalled_while_an_answer_is_not_taken() {
         let progress = Progress::new();
-        let stalls = async |within: Duration| tokio::time::timeout(within, progress.stalled(LONGEST)).await.is_ok();
+        let begun = Instant::now();
+        let stalls = async |within: Duration| {
+            tokio::time::timeout(within, progress.stalled(LONGEST, (begun, LONGEST))).await.is_ok()
+        };
         let mut body = in_pieces(answer(100), 40, &progress).into_body();
         let mut lengths = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -309,6 +328,27 @@ mod tests {
         assert!(stalls(LONGEST).await);
     }
 
+    /// Others are asked for meanwhile, and taken, or given up.
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_of_which_nothing_is_taken_stalls_the_connection_whatever_others_do() {
+        let progress = Progress::new();
+        let begun = Instant::now();
+        let mut unread = in_pieces(answer(100), 40, &progress).into_body();
+        unread.frame().await.unwrap().unwrap();
+        let others = async {
+            loop {
+                sleep(LONGEST / 5).await;
+                drop(in_pieces(answer(100), 40, &progress));
+                in_pieces(answer(100), 40, &progress).into_body().collect().await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = progress.stalled(LONGEST, (begun, LONGEST)) => {}
+            () = others => {}
+        }
+        assert_eq!(begun.elapsed(), LONGEST);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_not_stalled_while_the_server_works() {
         let progress = Progress::new();
@@ -319,7 +359,7 @@ mod tests {
             },
             1,
         );
-        let stalled = progress.stalled(LONGEST);
+        let stalled = progress.stalled(LONGEST, (Instant::now(), LONGEST));
         tokio::pin!(slow, stalled);
         let answered = tokio::select! {
             answer = slow.as_mut() => answer.unwrap(),

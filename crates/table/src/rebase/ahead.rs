@@ -17,6 +17,9 @@ use crate::Files;
 const MOST_OF_A_LIST: u64 = 2 << 20;
 const MOST_OF_MANIFESTS: u64 = 1 << 20;
 
+/// The most bytes of memory of what such a list adds, and of the paths of others in it.
+const MOST_OF_MEMORY: usize = 1 << 20;
+
 /// Lists of parents that are read at once.
 const PARENTS_AT_ONCE: usize = 64;
 
@@ -54,13 +57,13 @@ pub async fn read_ahead(
     // The list of the parent too: another server may have written it.
     let before = async {
         match parent {
-            Some(parent) => listed(files, lists, metadata, parent).await.ok(),
+            Some(parent) => listed(files, lists, metadata, parent).await.ok().flatten(),
             None => None,
         }
     };
     let (bytes, before) = join(files.read_up_to(snapshot.manifest_list(), MOST_OF_A_LIST), before).await;
     let parent = parent.zip(before.as_deref()).map(|(parent, before)| (parent.manifest_list(), before));
-    let own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id(), parent).ok()?;
+    let own = list::decode_own(&bytes.ok()?, snapshot.snapshot_id(), parent, MOST_OF_MEMORY).ok()?;
     let mut room = MOST_OF_MANIFESTS;
     let added = own.added.iter().filter(|manifest| is_of_table(metadata, &manifest.manifest_path).is_ok());
     // A manifest that is longer than its list says is not read here.

@@ -66,35 +66,68 @@ pub(super) fn memory(manifest: &ManifestFile) -> usize {
     let bound = |bound: &Option<ByteBuf>| bound.as_ref().map_or(0, |bytes| bytes.len());
     let summary = |one: &FieldSummary| size_of::<FieldSummary>() + bound(&one.lower_bound) + bound(&one.upper_bound);
     let summaries: usize = manifest.partitions.iter().flatten().map(summary).sum();
-    ENTRY + summaries + manifest.key_metadata.as_ref().map_or(0, Vec::len)
+    ENTRY + manifest.manifest_path.len() + summaries + manifest.key_metadata.as_ref().map_or(0, Vec::len)
 }
 
-/// Decodes a list. A field that this crate does not know would be lost when the list is written again, so it is a
-/// fault.
-pub(super) fn decode(bytes: &[u8]) -> Result<Manifests, Fault> {
+/// What is read of a list that may take so much memory: in it, one takes about twice as much as in the file, and the
+/// paths of others are not kept.
+fn bounds(most: usize) -> Most {
+    Most { bytes: MOST.bytes.min(most.saturating_mul(8)), ..MOST }
+}
+
+/// Memory that is left for what is decoded.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.0 = self.0.checked_sub(bytes).ok_or("it takes more memory than it may")?;
+        Ok(())
+    }
+}
+
+/// Decodes a list that takes at most about so many bytes of memory. A field that this crate does not know would be lost
+/// when the list is written again, so it is a fault.
+pub(super) fn decode(bytes: &[u8], most: usize) -> Result<Manifests, Fault> {
     let (file, summary) = opened(bytes)?;
-    let mut manifests = Vec::new();
-    file.records(&wanted(), MOST, |row| {
-        manifests.push(Arc::new(manifest(row, summary.as_ref())?));
+    let (mut manifests, mut room) = (Vec::new(), Room(most));
+    file.records(&wanted(), bounds(most), |row| {
+        let manifest = manifest(row, summary.as_ref())?;
+        room.take(memory(&manifest))?;
+        manifests.push(Arc::new(manifest));
         Ok::<_, Fault>(())
     })?;
     Ok(manifests)
 }
 
 /// Decodes the list of a snapshot. Of manifests that it does not add, which are nearly all, only the paths matter.
-/// `parent`: the location of its parent's list, and what is in it, if that is known.
-pub(super) fn decode_own(bytes: &[u8], snapshot: i64, parent: Option<(&str, &Manifests)>) -> Result<Own, Fault> {
+/// `parent`: the location of its parent's list, and what is in it, if that is known. `most`: as for [`decode`], of what
+/// it adds and of the paths of others each.
+pub(super) fn decode_own(
+    bytes: &[u8],
+    snapshot: i64,
+    parent: Option<(&str, &Manifests)>,
+    most: usize,
+) -> Result<Own, Fault> {
     let (file, summary) = opened(bytes)?;
     let (mut added, mut others) = (Vec::new(), Paths::after(parent.map_or(&[], |(_, manifests)| manifests)));
+    let (mut room, mut taken) = (Room(most), 0);
     let pick = |row: Row<'_>| {
         let adds = required(503, row.integer::<i64>(503)?)? == snapshot;
         if !adds {
-            others.push(required(500, row.string(500)?)?);
+            let path = required(500, row.string(500)?)?;
+            taken += path.len() + size_of::<Box<str>>();
+            others.push(path);
+            // Those of the parent are not copied.
+            if !others.rest.is_empty() && taken > most {
+                return Err("the paths of its manifests take more memory than they may".into());
+            }
         }
         Ok::<_, Fault>(adds)
     };
-    file.picked((&[500, 503], &wanted()), MOST, pick, |row| {
-        added.push(Arc::new(manifest(row, summary.as_ref())?));
+    file.picked((&[500, 503], &wanted()), bounds(most), pick, |row| {
+        let manifest = manifest(row, summary.as_ref())?;
+        room.take(memory(&manifest))?;
+        added.push(Arc::new(manifest));
         Ok(())
     })?;
     let others = match parent {
@@ -381,7 +414,7 @@ pub fn paths(bytes: &[u8]) -> Result<Vec<String>, String> {
 /// # Errors
 /// What is wrong with the file.
 pub fn read(bytes: &[u8]) -> Result<Vec<Arc<ManifestFile>>, String> {
-    decode(bytes)
+    decode(bytes, usize::MAX)
 }
 
 /// A manifest list of version 2 as a client writes it, without compression. `marker`: fresh random bytes.

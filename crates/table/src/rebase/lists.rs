@@ -15,6 +15,8 @@ use super::list::{Blocks, Manifests, memory};
 pub struct Lists {
     state: Mutex<State>,
     most: usize,
+    /// Of the one that reads large files.
+    pub(super) large: futures_util::lock::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ impl Lists {
     /// longer by itself is not kept.
     #[must_use]
     pub fn new(most_manifests: usize) -> Self {
-        Self { state: Mutex::default(), most: most_manifests }
+        Self { state: Mutex::default(), most: most_manifests, large: futures_util::lock::Mutex::default() }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {

@@ -1,7 +1,7 @@
 //! Which files of an append are read when.
 
 use futures_executor::block_on;
-use glidepath_table::rebase::{ReadAhead, read_ahead, rebase_read};
+use glidepath_table::rebase::{Lists, ReadAhead, read_ahead, rebase_read};
 use uuid::Uuid;
 
 use crate::world::{Draft, NOW, World, entry, manifest_of};
@@ -85,9 +85,54 @@ fn large_manifests_are_read_one_by_one() {
     let mut world = World::with_one(2);
     let draft = append(&world, &[9 * MIB, 1000, 9 * MIB], 0);
     world.land(world.draft(2, 7));
-    // A large one is refused beside others, and then read by itself.
-    assert_eq!(rebased(&mut world, &draft, None), [0, 0, 1, 2, 2]);
+    assert_eq!(rebased(&mut world, &draft, None), [0, 1, 2]);
     assert_eq!(world.rows(), (20, 20));
+}
+
+#[test]
+fn what_is_longer_than_its_list_says_is_refused_beside_others_and_read_by_itself() {
+    let mut world = World::with_one(2);
+    let draft = append(&world, &[9 * MIB, 1000, 2 * MIB], -9 * (MIB as i64));
+    world.land(world.draft(2, 7));
+    assert_eq!(rebased(&mut world, &draft, None), [0, 0, 0, 1, 2, 2]);
+    assert_eq!(world.rows(), (20, 20));
+}
+
+/// So many entries take more memory than many appends may have at once.
+#[test]
+fn lists_that_take_much_memory_are_read_one_by_one() {
+    let mut world = World::with_one(2);
+    let mut wide = world.draft(2, 7);
+    for number in 0..20_000 {
+        let mut manifest = wide.list[0].clone();
+        manifest.manifest_path = format!("s3://lake/t/metadata/one-of-{number}.avro");
+        wide.list.push(manifest);
+    }
+    world.land(wide);
+    let (late, mut later) = (append(&world, &[1000], 0), world.draft(4, 1));
+    // Its parent's manifests are not known, so those of its own list are copied.
+    later.list.rotate_left(1);
+    world.land(world.draft(5, 1));
+    world.lists = Lists::new(0);
+    let updates = world.send(&later).updates;
+    let ahead = block_on(read_ahead(&updates, &world.metadata, false, &world.disk, &world.lists));
+    assert!(ahead.is_none_or(|ahead| ahead.bytes() < MIB));
+    assert_eq!(rebased(&mut world, &late, None), [0]);
+    world.rebased(&later);
+    assert_eq!(world.manifests(4).len(), 20_005);
+}
+
+#[test]
+fn a_list_that_adds_very_many_is_not_read_ahead() {
+    let world = World::with_one(2);
+    let mut draft = append(&world, &[1000], 0);
+    for number in 0..3000 {
+        let mut manifest = draft.list[0].clone();
+        manifest.manifest_path = format!("s3://lake/t/metadata/one-of-{number}.avro");
+        draft.list.push(manifest);
+    }
+    let updates = world.send(&draft).updates;
+    assert!(block_on(read_ahead(&updates, &world.metadata, false, &world.disk, &world.lists)).is_none());
 }
 
 #[test]
