@@ -66,8 +66,8 @@ pub(super) struct Progress(Mutex<Taken>);
 struct Taken {
     /// Requests without an answer yet: these are the server's to end.
     working: usize,
-    /// Answers that it has not taken to their end, by their numbers: when it last took a piece of each. So what it takes
-    /// of one does not count for the others.
+    /// Answers that it has not taken to their end, by their numbers: when it last took a piece of each. So what it
+    /// takes of one does not count for the others.
     open: BTreeMap<u64, Instant>,
     /// Answers so far.
     answers: u64,
