@@ -146,7 +146,10 @@ fn vacuumed(store_folder: &Path, clock: &Path, layout: Layout) {
     );
     judge(&lines, &found);
     assert!(versions > 0 && packs > 0, "nothing was removed");
-    assert!(stopped.iter().all(|line| line.contains("other-writers-committed-first")), "{stopped:?}");
+    // A commit that is under way when the clock advances is stamped before that and written after it. While such a
+    // version is old by one clock and young by the other, a vacuum removes nothing, as it should.
+    let known = ["other-writers-committed-first", "clocks-disagree"];
+    assert!(stopped.iter().all(|line| known.iter().any(|why| line.contains(why))), "{stopped:?}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::interrupt::{ended_by_interrupt, on_interrupt};
 use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival, no_load, share};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
-use crate::output::{NONE, print, print_json, success, table};
+use crate::output::{NONE, print, print_json, success, table, three_digits};
 use crate::progress::Display;
 use crate::threads::Threads;
 
@@ -260,14 +260,15 @@ fn figures(knee: &Knee) -> [String; 9] {
         _ => format!("{least}{:.2}", knee.knee_commits_per_s),
     };
     let judged = knee.validated_overwrite.as_ref().unwrap_or(&knee.all);
+    let latency = |value: Option<f64>| value.map_or(NONE.to_owned(), three_digits);
     [
         rate,
         end(0),
         end(1),
         success(Spread::of([knee.success])),
-        number(judged.latency_p50_s, 3),
-        number(judged.latency_p95_s, 3),
-        number(judged.latency_p99_s, 3),
+        latency(judged.latency_p50_s),
+        latency(judged.latency_p95_s),
+        latency(judged.latency_p99_s),
         number(judged.retries_mean, 2),
         percent(judged.not_ended),
     ]

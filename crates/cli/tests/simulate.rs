@@ -64,6 +64,21 @@ fn what_a_run_cannot_tell_is_not_printed_as_if() {
 }
 
 #[test]
+fn each_field_of_the_json_is_on_the_page_about_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model.md"));
+    let quick = "simulate --provider s3-express --duration 5min --seeds 1 --fast-append 0.8 --json";
+    let one: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), quick))).unwrap();
+    let several = output(glidepath(folder.path(), &format!("{quick} --tables 1,2")));
+    let several: serde_json::Value = serde_json::from_str(&several).unwrap();
+    for object in [&one, &one["fast_append"], &several, &several["points"][0]] {
+        for field in object.as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{field}`")), "{field} is not in docs/model.md");
+        }
+    }
+}
+
+#[test]
 fn one_load_as_json_has_units_in_its_names() {
     let folder = tempfile::tempdir().unwrap();
     // The run has enough transactions for the 99th percentile.

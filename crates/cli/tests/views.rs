@@ -143,7 +143,7 @@ fn bad_ends_are_told_apart() {
         ("set STORE s/v --expect m", 2, "--pointer"),
         ("set STORE s/v a=b --expect m", 2, "--pointer"),
         ("set STORE s/v --pointer", 2, "--pointer"),
-        ("set STORE s/v", 2, "required"),
+        ("set STORE s/v", 2, "give KEY=VALUE, --unset KEY or --pointer NEW"),
         ("exists STORE s/v --kind namespace", 3, "there is no namespace s/v"),
     ] {
         place.fails(arguments, code, words);

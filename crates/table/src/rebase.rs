@@ -35,7 +35,7 @@ use crate::files::is_within;
 use crate::mutant::{self, Mutant};
 use list::{Header, Manifests, Others};
 use manifest::{Added, Unfit};
-use reading::{AT_ONCE, Large, large_listed, listed};
+use reading::{AT_ONCE, Large, Listed, listed};
 
 pub use ahead::{ReadAhead, read_ahead, read_parents};
 pub use list::{paths as list_paths, read as read_list, write as write_list};
@@ -156,14 +156,8 @@ pub async fn rebase_read(
         }
     };
     let (bytes, before, now) = try_join3(bytes, before, now).await?;
-    let before = match before {
-        Some(before) => before,
-        None => large_listed(files, &mut large, parent).await?,
-    };
-    let now = match now {
-        Some(now) => now,
-        None => large_listed(files, &mut large, &head).await?,
-    };
+    let before = before.whole(files, &mut large, parent).await?;
+    let now = now.whole(files, &mut large, &head).await?;
     let parents = (parent.manifest_list(), &*before);
     let own = match ahead {
         Some(ahead) => Cow::Borrowed(&ahead.own),

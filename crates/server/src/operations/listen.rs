@@ -189,7 +189,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 mod tests {
     use axum::http::Request;
     use axum::routing::get;
-    use tokio::io::DuplexStream;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream};
     use tokio::task::JoinHandle;
     use tokio::time::sleep;
 
@@ -197,31 +197,41 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(5);
 
-    /// The client's side of a connection to a server whose answers take `works`, and the server's.
-    fn connect(works: Duration) -> (DuplexStream, JoinHandle<()>) {
+    /// The client's side of a connection to a server whose answers take `works`, what ends the server, and its side.
+    fn connect(works: Duration) -> (DuplexStream, watch::Sender<bool>, JoinHandle<()>) {
         let router = Router::new().route("/", get(async move || sleep(works).await));
         let limits = Limits { idle_timeout: IDLE, ..Limits::default() };
         let serving = Serving { router, tls: None, limits, metrics: Arc::default() };
         let (client, server) = tokio::io::duplex(1 << 16);
-        let serve = async move {
-            let (_stop, stop) = watch::channel(false);
-            http2(server, &serving, stop).await;
-        };
-        (client, tokio::spawn(serve))
+        let (end, stop) = watch::channel(false);
+        (client, end, tokio::spawn(async move { http2(server, &serving, stop).await }))
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_says_nothing_loses_the_connection() {
-        let (_client, served) = connect(Duration::ZERO);
+        let (_client, _end, served) = connect(Duration::ZERO);
         let begun = Instant::now();
         served.await.unwrap();
         assert!(begun.elapsed() <= IDLE * 2, "{:?}", begun.elapsed());
     }
 
+    /// It answers no pings either.
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_does_not_hold_up_the_end_of_the_server() {
+        let (mut client, end, served) = connect(Duration::ZERO);
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        client.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat()).await.unwrap();
+        sleep(IDLE / 2).await;
+        end.send(true).unwrap();
+        let begun = Instant::now();
+        served.await.unwrap();
+        assert!(begun.elapsed() <= LINGER, "{:?}", begun.elapsed());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_asks_for_nothing_more_loses_the_connection_and_no_answer() {
         let works = IDLE * 10;
-        let (client, served) = connect(works);
+        let (client, _end, served) = connect(works);
         let (requests, connection) = h2::client::handshake(client).await.unwrap();
         let connection = tokio::spawn(connection);
         let begun = Instant::now();

@@ -9,7 +9,7 @@ use iceberg::TableUpdate;
 use iceberg::spec::{Operation, Snapshot, SnapshotRef, TableMetadata};
 
 use super::list;
-use super::{AT_ONCE, Lists, is_of_table, listed, recognize};
+use super::{AT_ONCE, Listed, Lists, is_of_table, listed, recognize};
 use crate::Files;
 
 /// The most bytes of a list that is read ahead, and of all its manifests: many wait at once, at many tables, and
@@ -57,7 +57,7 @@ pub async fn read_ahead(
     // The list of the parent too: another server may have written it.
     let before = async {
         match parent {
-            Some(parent) => listed(files, lists, metadata, parent).await.ok().flatten(),
+            Some(parent) => listed(files, lists, metadata, parent).await.ok().and_then(Listed::manifests),
             None => None,
         }
     };

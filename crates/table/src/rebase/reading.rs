@@ -94,42 +94,67 @@ fn decoded<T>(location: &str, result: Result<T, avro::Fault>) -> Result<T, NotRe
     result.map_err(|what| NotRebased::Undecodable { location: location.to_owned(), what })
 }
 
-/// The manifests of a snapshot of the table; `None` if its list is large, or has a fault.
+/// What a look at the list of a snapshot found.
+pub(super) enum Listed {
+    Manifests(Arc<Manifests>),
+    /// It is large, or has a fault; and its bytes if they have been read.
+    Large(Option<Bytes>),
+}
+
+impl Listed {
+    pub(super) fn manifests(self) -> Option<Arc<Manifests>> {
+        match self {
+            Self::Manifests(manifests) => Some(manifests),
+            Self::Large(_) => None,
+        }
+    }
+
+    /// The manifests, also if the list is large.
+    pub(super) async fn whole(
+        self,
+        files: &impl Files,
+        large: &mut Large<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<Arc<Manifests>, NotRebased> {
+        let bytes = match self {
+            Self::Manifests(manifests) => return Ok(manifests),
+            Self::Large(bytes) => bytes,
+        };
+        let location = snapshot.manifest_list();
+        large.enter().await;
+        // Another rebase may have read it meanwhile.
+        if let Some(manifests) = large.lists.get(location) {
+            return Ok(manifests);
+        }
+        let bytes = match bytes {
+            Some(bytes) => bytes,
+            None => whole(files, location).await?,
+        };
+        let manifests = Arc::new(decoded(location, list::decode(&bytes, usize::MAX))?);
+        large.lists.insert(location, Arc::clone(&manifests), None);
+        Ok(manifests)
+    }
+}
+
+/// Looks at the list of a snapshot of the table.
 pub(super) async fn listed(
     files: &impl Files,
     lists: &Lists,
     metadata: &TableMetadata,
     snapshot: &Snapshot,
-) -> Result<Option<Arc<Manifests>>, NotRebased> {
+) -> Result<Listed, NotRebased> {
     let location = snapshot.manifest_list();
     is_of_table(metadata, location)?;
     if let Some(manifests) = lists.get(location) {
-        return Ok(Some(manifests));
+        return Ok(Listed::Manifests(manifests));
     }
     let bytes = up_to(files, location, MIDDLE).await?;
-    let manifests = bytes.and_then(|bytes| list::decode(&bytes, DECODED).ok()).map(Arc::new);
-    if let Some(manifests) = &manifests {
-        lists.insert(location, Arc::clone(manifests), None);
-    }
-    Ok(manifests)
-}
-
-/// The same, also if its list is large.
-pub(super) async fn large_listed(
-    files: &impl Files,
-    large: &mut Large<'_>,
-    snapshot: &Snapshot,
-) -> Result<Arc<Manifests>, NotRebased> {
-    let location = snapshot.manifest_list();
-    large.enter().await;
-    // Another rebase may have read it meanwhile.
-    if let Some(manifests) = large.lists.get(location) {
-        return Ok(manifests);
-    }
-    let bytes = whole(files, location).await?;
-    let manifests = Arc::new(decoded(location, list::decode(&bytes, usize::MAX))?);
-    large.lists.insert(location, Arc::clone(&manifests), None);
-    Ok(manifests)
+    let Some(manifests) = bytes.as_ref().and_then(|bytes| list::decode(bytes, DECODED).ok()) else {
+        return Ok(Listed::Large(bytes));
+    };
+    let manifests = Arc::new(manifests);
+    lists.insert(location, Arc::clone(&manifests), None);
+    Ok(Listed::Manifests(manifests))
 }
 
 /// The contents of some added manifests in their order; `None` for those that are to be read one by one.

@@ -117,6 +117,11 @@ fn lists_that_take_much_memory_are_read_one_by_one() {
     let updates = world.send(&later).updates;
     let ahead = block_on(read_ahead(&updates, &world.metadata, false, &world.disk, &world.lists));
     assert!(ahead.is_none_or(|ahead| ahead.bytes() < MIB));
+    let reads = |location: &str| world.disk.reads.lock().unwrap().iter().filter(|read| *read == location).count();
+    let (candidate, head) = (world.candidate(&late), "s3://lake/t/metadata/snap-5.avro");
+    let before = reads(head);
+    world.rebase(&candidate).unwrap();
+    assert_eq!(reads(head), before + 1, "it is not read again because it is large");
     assert_eq!(rebased(&mut world, &late, None), [0]);
     world.rebased(&later);
     assert_eq!(world.manifests(4).len(), 20_005);
