@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Subcommand};
 use glidepath_measure::{
     Evidence, Fitted, LiveSite, Measurement, Plan, PlanResult, Provenance, Report, SimulatedSite, Site, alternatives,
-    profile, run, write_samples,
+    has_profile, profile, run, write_samples,
 };
 use glidepath_model::{ByteSize, Span};
 use glidepath_page::ReportPage;
@@ -170,18 +170,23 @@ impl Measure {
         // Before the fits, which take long. What was measured is kept also if nobody reads it.
         let told = print(&overview::text(&page, &provenance, &measurements));
         let measured = Measured { run: &stopped, plan, provenance: &provenance, measurements: &measurements, page };
-        let early = (!complete).then(|| folder::place(&self.out, false, SAMPLES));
+        // Whoever stops again while the profile is fitted keeps this. What is complete waits for its profile only where it
+        // is to replace earlier results.
+        let [stopped_there, complete_there] = [false, true].map(|all| folder::place(&self.out, all, SAMPLES));
+        let early = (!complete || stopped_there == complete_there).then_some(stopped_there);
         if let Some(folder) = &early {
-            // Whoever stops again while the profile is fitted keeps this.
             measured.write(folder)?;
-            complain(&format!("What was measured is in {}; now its profile is fitted.", folder.display()));
+        }
+        if let Some(folder) = early.as_ref().filter(|_| !complete) {
+            let next = if has_profile(&measurements) { "; now its profile is fitted" } else { "" };
+            complain(&format!("What was measured is in {}{next}.", folder.display()));
         }
         let fits = Fits::of(&measured, &fitted, stop)?;
         let is_all = *complete && !fits.stopped;
         let folder = match early {
             Some(folder) => folder,
             None => {
-                let folder = folder::place(&self.out, is_all, SAMPLES);
+                let folder = if is_all { complete_there } else { folder::place(&self.out, false, SAMPLES) };
                 measured.write(&folder)?;
                 folder
             }

@@ -13,9 +13,23 @@ pub(crate) fn bare(url: &str) -> String {
     if let Some(folder) = url.strip_prefix("file:/").filter(|folder| !folder.starts_with('/')) {
         return format!("file:///{folder}");
     }
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}{schema}"),
-        _ => format!("{url}{schema}"),
+    let Some((scheme, place)) = url.split_once("://") else { return format!("{url}{schema}") };
+    let (place, path) = place.split_at(names_begin(scheme, place));
+    let place = place.rsplit_once('@').map_or(place, |(_, host)| host);
+    format!("{scheme}://{place}{path}{schema}")
+}
+
+/// Where, in the part of a URL behind its scheme, certainly nothing secret follows: from there on, an at sign is part of a
+/// name.
+fn names_begin(scheme: &str, place: &str) -> usize {
+    match scheme {
+        "file" | "kv+file" => 0,
+        "s3" | "az" | "gs" => {
+            let bucket = place.split('/').next().unwrap_or_default();
+            // Otherwise a password that has a slash.
+            if bucket.contains('@') || !bucket.contains(':') { bucket.len() } else { place.len() }
+        }
+        _ => place.len(),
     }
 }
 
@@ -90,6 +104,11 @@ mod tests {
             assert_eq!(bare(url), "file:///lake/a");
         }
         assert_eq!(bare("s3://me:secret@b/lake?region=x"), "s3://b/lake");
+        for url in ["file:///lake/me@work", "s3://b/me@work", "kv+file:///lake/me@work"] {
+            assert_eq!(bare(url), url);
+        }
+        assert_eq!(bare("s3://me:hu/sh@b/lake"), "s3://b/lake");
+        assert_eq!(bare("postgres://me:hu/s@h@host/db?schema=a"), "postgres://host/db?schema=a");
         assert_eq!(bare("memory:"), "memory:");
     }
 }

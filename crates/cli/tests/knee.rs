@@ -65,6 +65,31 @@ fn a_bound_names_what_was_not_measured_and_the_day_of_the_rest() {
     assert!(text.contains("The store was measured on 2") && !text.contains("The interval covers"), "{text}");
 }
 
+#[test]
+fn each_field_of_the_json_is_on_the_page_about_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = include_str!("../../../docs/model.md");
+    output(glidepath(folder.path(), "measure sim:s3-express-2025-06 --quick --duration 1s --writers 1,2 --out m"));
+    let asked = format!("knee --profile m/profile.toml {QUICK} --budget 4s --sensitivity --json");
+    let one: serde_json::Value = serde_json::from_str(&output(glidepath(folder.path(), &asked))).unwrap();
+    assert!(one["measurement"]["drawn"].is_number() && one["sensitivity"][0]["less"].is_object(), "{one}");
+    let several = output(glidepath(folder.path(), &format!("knees {QUICK} --fast-append 1,0.9 --budget 1s --json")));
+    let mut several: serde_json::Value = serde_json::from_str(&several).unwrap();
+    for point in several["points"].as_array_mut().unwrap() {
+        // Its fields are the names of settings.
+        assert!(point["coordinates"].take().is_object());
+    }
+    fn check(page: &str, part: &serde_json::Value) {
+        for (field, inner) in part.as_object().into_iter().flatten() {
+            assert!(page.contains(&format!("`{field}`")), "{field} is not in docs/model.md");
+            check(page, inner);
+        }
+        part.as_array().into_iter().flatten().for_each(|inner| check(page, inner));
+    }
+    check(page, &one);
+    check(page, &several);
+}
+
 /// The budget that the message names is enough.
 #[test]
 fn a_budget_that_is_too_small_names_one_that_suffices() {

@@ -27,7 +27,7 @@ pub use fit::{Fit, Fits, Fitted, GOOD_KS};
 pub use hold::{FailureRate, Rehearsal, fit_holds};
 pub use measurement::{Measurement, Numbers, percentile_interval};
 pub use plan::{Estimate, Operation, Plan, PlanError};
-pub use profile::{Provenance, profile};
+pub use profile::{Provenance, has_profile, profile};
 pub use raw::write_samples;
 pub use report::{Report, comparison};
 pub use run::{PlanResult, run};

@@ -107,6 +107,12 @@ impl<'a> Sorted<'a> {
     }
 }
 
+/// Whether [`profile`] makes a profile of these.
+#[must_use]
+pub fn has_profile(measurements: &[Measurement]) -> bool {
+    !Sorted::of(measurements.iter()).guarded.is_empty()
+}
+
 /// The profile of a store measured by this plan. Needs put-if-match or put-if-absent with one writer (otherwise
 /// `None`); it stands in for other operations that were not measured, and their `source` says so.
 /// `latency_includes_read` comes from the site.
