@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use glidepath_model::{ByteSize, Span};
 use glidepath_protocols::registry::Protocol;
+use glidepath_protocols::table_turn::HOLD;
 use glidepath_server::{
     Config, Handle, Limits, LogFormat, LogLevel, Operations, Security, Server, StartError, StsOptions, TlsFiles,
     log_to_stderr,
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     rebase_appends: bool,
     /// How long others' commits to a branch wait at most for the next try of an overwrite that conflicted (twice as
     /// long for one over several tables); 0ms: not at all
-    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("0ms", "60s"))]
+    #[arg(long, default_value_t = HOLD, value_name = "TIME", value_parser = time("0ms", "60s"))]
     overwrite_priority: Span,
     /// The latency to add to every request to the storage before it is sent, for experiments
     #[arg(long, value_name = "TIME", default_value = "0ms")]

@@ -16,7 +16,7 @@ use glidepath_model::Span;
 use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError, Outcome};
-use glidepath_service::{Counts, Service, ServiceError, Settings, Warehouse};
+use glidepath_service::{Counts, PRIORITY, Service, ServiceError, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
 use glidepath_stores::{LiveEnv, Options, Store, base_location, is_rows, is_there, open, open_plain, shown};
 use tokio::net::TcpListener;
@@ -82,7 +82,7 @@ impl Config {
             storage: BTreeMap::new(),
             sts: None,
             rebase: false,
-            overwrite_priority: Duration::from_millis(1500),
+            overwrite_priority: Duration::from_nanos(PRIORITY.as_nanos()),
             added_latency: Duration::ZERO,
             threads: 2,
             security: Security::default(),

@@ -8,6 +8,7 @@ use glidepath_bench::served::{Cell, Outcome};
 use glidepath_lab::library::read_text;
 use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
+use glidepath_protocols::table_turn::HOLD;
 
 use crate::choice::one_of;
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ pub(super) struct PredictionArguments {
     costs: Option<PathBuf>,
     /// Of the simulated server, as of `glidepath serve`: how long others' commits wait at most for the next try of an
     /// overwrite that conflicted; 0ms: not at all
-    #[arg(long, default_value = "1500ms", value_name = "TIME", value_parser = time("0ms", "60s"), requires = "profile")]
+    #[arg(long, default_value_t = HOLD, value_name = "TIME", value_parser = time("0ms", "60s"), requires = "profile")]
     overwrite_priority: Span,
     /// Of simulated overwrites: how long each try works between the load of the table and its commit
     #[arg(long, value_name = "TIME", default_value = "0ms", requires = "profile")]
