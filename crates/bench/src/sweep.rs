@@ -61,7 +61,7 @@ impl Sweep {
     /// All designs.
     fn designs(&self) -> Vec<Design> {
         let of = |protocol: &Protocol| {
-            let possible = protocol.traits().layouts;
+            let possible = protocol.features().layouts;
             if possible.is_empty() {
                 return vec![Design::of(*protocol)];
             }

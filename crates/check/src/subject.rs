@@ -93,7 +93,7 @@ impl Subject {
     pub fn runs_in(self, scenario: &Scenario) -> bool {
         let in_store = !scenario.rows && scenario.disk.is_none();
         match self {
-            Self::Catalog(kind) => !scenario.rows || !kind.protocol.traits().appends,
+            Self::Catalog(kind) => !scenario.rows || !kind.protocol.features().appends,
             Self::Transactions => in_store && scenario.writers.strange == 0,
             #[cfg(feature = "serve")]
             Self::Serve(..) => in_store && scenario.writers.strange == 0,
@@ -120,7 +120,7 @@ impl CatalogKind {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let of = |protocol: &Protocol| -> Vec<Self> {
-            let (protocol, layouts) = (*protocol, protocol.traits().layouts);
+            let (protocol, layouts) = (*protocol, protocol.features().layouts);
             match layouts {
                 [] => vec![Self { protocol, layout: None }],
                 _ => layouts.iter().map(|layout| Self { protocol, layout: Some(*layout) }).collect(),
@@ -132,7 +132,7 @@ impl CatalogKind {
     fn name(self) -> String {
         let protocol = self.protocol.name();
         match self.layout {
-            Some(layout) if Some(&layout) != self.protocol.traits().layouts.first() => {
+            Some(layout) if Some(&layout) != self.protocol.features().layouts.first() => {
                 format!("{protocol}-{}", layout.name())
             }
             _ => protocol.to_owned(),
@@ -146,7 +146,7 @@ impl CatalogKind {
 
 /// What the threads of a process share. Limits are so small that every run reaches them, and differ between processes.
 pub(crate) fn shared_state<D: Design>(process: u32) -> D::SharedState {
-    D::shared_state(PREFIX, &Settings { tiny: Some(process), ..Settings::default() })
+    D::shared_state(PREFIX, &Settings { test_limits: Some(process), ..Settings::default() })
 }
 
 /// The same, shared.

@@ -161,16 +161,16 @@ impl Point {
             }
         }
         let protocol = config.catalog.protocol;
-        if !protocol.traits().holds_metadata && config.tables.metadata == TableMetadata::Inlined {
+        if !protocol.features().holds_metadata && config.tables.metadata == TableMetadata::Inlined {
             let found = format!("\"inlined\" with {}, which keeps no table metadata in the catalog", protocol.name());
-            let others = Protocol::which(|traits| traits.holds_metadata);
+            let others = Protocol::which(|features| features.holds_metadata);
             let allowed = format!("\"separate\", or catalog.protocol = \"{others}\"");
             return Err(SpecError { field: "tables.metadata", found, allowed });
         }
-        if protocol.traits().appends && config.catalog.latency.is_none() && !of_catalog.capabilities().append {
+        if protocol.features().appends && config.catalog.latency.is_none() && !of_catalog.capabilities().append {
             let store = config.catalog.store.as_ref().unwrap_or(&config.provider);
             let found = format!("{} on {store}, which cannot append", protocol.name());
-            let others = Protocol::which(|traits| !traits.appends);
+            let others = Protocol::which(|features| !features.appends);
             let allowed = format!("{others} there; {} on a store that can append", protocol.name());
             return Err(SpecError { field: "catalog.protocol", found, allowed });
         }

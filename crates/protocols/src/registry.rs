@@ -143,7 +143,7 @@ pub struct Settings {
     /// The bytes that each numbered table adds to the catalog, as if its metadata were kept there.
     pub metadata_per_table: ByteSize,
     /// Limits so small that short runs reach all of them; each number gives different ones.
-    pub tiny: Option<u32>,
+    pub test_limits: Option<u32>,
 }
 
 /// The settings of a new catalog. A protocol uses those that concern it.
@@ -166,7 +166,7 @@ impl Default for Creation {
 
 /// The features of a protocol: the constants of its [`Design`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits {
+pub struct Features {
     /// See [`Design::APPENDS`].
     pub appends: bool,
     /// See [`Design::HOLDS_METADATA`].
@@ -219,13 +219,13 @@ impl<'de> serde::Deserialize<'de> for Protocol {
     }
 }
 
-struct TraitsOf;
+struct FeaturesOf;
 
-impl Visitor for TraitsOf {
-    type Output = Traits;
+impl Visitor for FeaturesOf {
+    type Output = Features;
 
-    fn visit<D: Design>(self) -> Traits {
-        Traits {
+    fn visit<D: Design>(self) -> Features {
+        Features {
             appends: D::APPENDS,
             holds_metadata: D::HOLDS_METADATA,
             versioned: D::VERSIONED,
@@ -245,24 +245,24 @@ impl Protocol {
 
     /// Its features.
     #[must_use]
-    pub fn traits(self) -> Traits {
-        self.visit(TraitsOf)
+    pub fn features(self) -> Features {
+        self.visit(FeaturesOf)
     }
 
     /// Why a catalog of this protocol cannot be kept in key-value stores, if it cannot: what can be said before one is
     /// opened, which may create it.
     #[must_use]
     pub fn unfit_for_rows(self) -> Option<String> {
-        self.traits().appends.then(|| {
-            let others = Self::which(|traits| !traits.appends);
+        self.features().appends.then(|| {
+            let others = Self::which(|features| !features.appends);
             format!("{} appends to objects, which key-value stores cannot; allowed there: {others}", self.name())
         })
     }
 
     /// The names of the protocols that satisfy a condition: "one, another or a third".
     #[must_use]
-    pub fn which(so: impl Fn(Traits) -> bool) -> String {
-        let names: Vec<&str> = Self::ALL.iter().filter(|one| so(one.traits())).map(|one| one.name()).collect();
+    pub fn which(so: impl Fn(Features) -> bool) -> String {
+        let names: Vec<&str> = Self::ALL.iter().filter(|one| so(one.features())).map(|one| one.name()).collect();
         match names.split_last() {
             Some((last, [])) => (*last).to_owned(),
             Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
@@ -368,7 +368,7 @@ where
                 Err(error) => Outcome::not_read(error),
             }),
             // Otherwise its label would be in the way of the others.
-            (None, None) if protocol.traits().appends && !store.capabilities().append => {
+            (None, None) if protocol.features().appends && !store.capabilities().append => {
                 Some(Outcome::refused(Cause::words(append_log::CANNOT_APPEND)))
             }
             (None, None) => label::put(env, store, prefix, protocol).await,

@@ -56,7 +56,7 @@ pub(super) fn service(
     ways: Ways,
     hidden: &Hidden,
 ) -> (Served, Vec<Task>, Zombies) {
-    let knowledge = protocol.shared_state(PREFIX, &Limits { tiny: Some(number), ..Limits::default() });
+    let knowledge = protocol.shared_state(PREFIX, &Limits { test_limits: Some(number), ..Limits::default() });
     let zombies = Zombies::default();
     let open = || {
         let process = Process::new(env.clone());

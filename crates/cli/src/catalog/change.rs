@@ -221,8 +221,8 @@ fn metadata(text: &str) -> Result<MetadataId, String> {
 impl Create {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let protocol = self.protocol.unwrap_or_else(|| Protocol::usual(is_rows(&self.common.store)));
-        if protocol.traits().layouts.is_empty() && (self.layout.is_some() || self.without_indices) {
-            let those = Protocol::which(|traits| !traits.layouts.is_empty());
+        if protocol.features().layouts.is_empty() && (self.layout.is_some() || self.without_indices) {
+            let those = Protocol::which(|features| !features.layouts.is_empty());
             let words = format!(
                 "--layout and --without-indices are for {those}, and this catalog would be kept by {}: name another \
                  --protocol, or leave them out",

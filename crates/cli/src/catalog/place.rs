@@ -174,10 +174,10 @@ impl Site {
     /// An error if the catalog has no versions; `what` asks for one.
     pub(super) fn versioned(&self, what: &str) -> Result<(), Failure> {
         let protocol = self.catalog.protocol();
-        if protocol.traits().versioned {
+        if protocol.features().versioned {
             return Ok(());
         }
-        let others = Protocol::which(|traits| traits.keeps_old);
+        let others = Protocol::which(|features| features.keeps_old);
         let words = format!(
             "{what}: a catalog of {} has no versions, only its current state ({others} keeps old versions)",
             protocol.name()

@@ -46,12 +46,12 @@ impl Arguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let site = Site::of(&self.common.store)?;
         let protocol = site.catalog.protocol();
-        let age = match (&self.keep_age, protocol.traits().keeps_times) {
+        let age = match (&self.keep_age, protocol.features().keeps_times) {
             (Some(_), false) => {
-                let others = Protocol::which(|traits| traits.keeps_times);
-                let traits = protocol.traits();
+                let others = Protocol::which(|features| features.keeps_times);
+                let features = protocol.features();
                 let instead =
-                    if traits.versioned && traits.keeps_old { "give --keep-versions" } else { "leave it out" };
+                    if features.versioned && features.keeps_old { "give --keep-versions" } else { "leave it out" };
                 let words = format!(
                     "--keep-age: versions of {} carry no times; {instead} ({others} keeps times)",
                     protocol.name()
@@ -64,8 +64,8 @@ impl Arguments {
         let keep = Keep { versions: self.keep_versions, age };
         let removed = site.wait(site.catalog.vacuum(keep)).map_err(|error| self.failed(&site, error))?;
         done(match self.common.json {
-            true => print_json(&as_json(&removed, protocol.traits().versioned)),
-            false => print(&as_text(&removed, protocol.traits().versioned)),
+            true => print_json(&as_json(&removed, protocol.features().versioned)),
+            false => print(&as_text(&removed, protocol.features().versioned)),
         })
     }
 

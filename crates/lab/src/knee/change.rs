@@ -122,7 +122,7 @@ impl Changes<'_> {
                     settings.push(format!("provider = \"{}\"", place.name));
                     words += &format!(", {} on {}", self.what_moves(), place.name);
                 }
-                if !protocol.traits().holds_metadata && config.tables.metadata == TableMetadata::Inlined {
+                if !protocol.features().holds_metadata && config.tables.metadata == TableMetadata::Inlined {
                     config.tables.metadata = TableMetadata::Separate;
                     settings.push("tables.metadata = \"separate\"".to_owned());
                     words += ", table metadata in files of its own";
@@ -136,7 +136,7 @@ impl Changes<'_> {
 
     /// Every protocol whose catalog a database can keep, there.
     fn databases(&mut self, providers: &[Provider]) {
-        let of_rows = || Protocol::ALL.iter().filter(|protocol| !protocol.traits().appends);
+        let of_rows = || Protocol::ALL.iter().filter(|protocol| !protocol.features().appends);
         for place in providers.iter().filter(|place| place.profile.catalogs_only) {
             for protocol in of_rows() {
                 let mut config = self.point.config.clone();
@@ -275,7 +275,7 @@ mod tests {
         let others = Protocol::ALL.iter().filter(|protocol| **protocol != point.config.catalog.protocol);
         for protocol in others {
             let here = pairs.iter().any(|words| *words == format!("protocol {}", protocol.name()));
-            let appends = protocol.traits().appends;
+            let appends = protocol.features().appends;
             assert_eq!(here, !appends, "{pairs:?}");
             let on_express = pairs.contains(&format!("protocol {}, all on s3-express", protocol.name()));
             assert!(on_express, "{pairs:?}");

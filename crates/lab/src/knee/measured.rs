@@ -117,7 +117,7 @@ pub fn with_measurement(
 /// for drawing takes long.
 fn with(point: &Point, alternative: &Alternative) -> Result<Point, KneeError> {
     let mut profile = alternative.profile(&point.profile);
-    if !point.config.catalog.protocol.traits().appends && !point.appends_to_lists() {
+    if !point.config.catalog.protocol.features().appends && !point.appends_to_lists() {
         profile.append = None;
     }
     Ok(point.with_tables_on(point.config.clone(), profile)?)

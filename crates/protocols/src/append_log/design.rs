@@ -29,7 +29,7 @@ impl Design for Log {
 
     fn shared_state(prefix: &str, settings: &Settings) -> SharedState {
         let usual = Limits::default();
-        let records = settings.tiny.map_or(usual.records, |number| 3 + u64::from(number % 4));
+        let records = settings.test_limits.map_or(usual.records, |number| 3 + u64::from(number % 4));
         SharedState::new(&format!("{prefix}log"), Limits { records, ..usual })
     }
 

@@ -32,7 +32,7 @@ impl Design for Chain {
 
     fn shared_state(prefix: &str, settings: &Settings) -> SharedState {
         let shared_state = SharedState::new(prefix, CACHED_BYTES);
-        match settings.tiny {
+        match settings.test_limits {
             None => shared_state,
             // Trees of several levels; every second process puts all its pages into packs.
             Some(number) => tiny(shared_state.pages_of(256 << (number % 3)), number.is_multiple_of(2)),

@@ -44,7 +44,7 @@ where
             }
             None => Report::default(),
         };
-        report.unversioned = protocol.is_some_and(|protocol| !protocol.traits().versioned);
+        report.unversioned = protocol.is_some_and(|protocol| !protocol.features().versioned);
         if let (Some(protocol), Some(Finding { trouble: NO_LABEL, .. })) = (protocol, &finding)
             && mend
             && !report.is_damaged()

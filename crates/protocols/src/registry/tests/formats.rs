@@ -28,7 +28,7 @@ impl Format {
         // The toy is no protocol that anybody keeps a catalog in.
         let protocols = Protocol::ALL.iter().filter(|protocol| protocol.name() != "toy");
         protocols.flat_map(|protocol| {
-            let layouts = protocol.traits().layouts;
+            let layouts = protocol.features().layouts;
             let layouts = if layouts.is_empty() { &[Layout::Paged] } else { layouts };
             layouts.iter().map(|layout| Self { protocol: *protocol, layout: *layout })
         })
@@ -163,7 +163,7 @@ const LEFT: usize = 40;
 
 /// A handle with one of two limits, so small that all kinds of objects occur.
 fn handle(env: &SimEnv, protocol: Protocol, tiny: u32) -> AnyCatalog<SimEnv> {
-    let settings = Settings { tiny: Some(tiny), ..Settings::default() };
+    let settings = Settings { test_limits: Some(tiny), ..Settings::default() };
     protocol.shared_state("", &settings).open(env.clone(), env.store(STORE))
 }
 
@@ -241,7 +241,7 @@ async fn is_right(protocol: Protocol, file: &str, env: &SimEnv, more: usize) {
     assert_eq!(spot("äöü 表 %2F").unknown.len(), 2);
     let numbered = found[&Name::numbered(TableId(5))].state.as_ref().unwrap();
     assert_eq!((numbered.version, &numbered.partitions[..]), (Version(5), &[Version(3), Version(3)][..]));
-    if protocol.traits().keeps_old {
+    if protocol.features().keeps_old {
         let (oldest, newest) = (reader.oldest(&at).await.unwrap(), reader.version(&at).unwrap());
         assert!(oldest.0 > 0 && oldest.0 + 10 < newest.0, "{file}: {oldest:?} {newest:?}");
         let mut counts = Vec::new();

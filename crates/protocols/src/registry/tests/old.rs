@@ -12,7 +12,7 @@ fn open(env: &SimEnv, protocol: Protocol) -> AnyCatalog<SimEnv> {
 /// With other limits.
 fn open_tiny(env: &SimEnv, protocol: Protocol, number: u32) -> AnyCatalog<SimEnv> {
     protocol
-        .shared_state("", &Settings { tiny: Some(number), ..Settings::default() })
+        .shared_state("", &Settings { test_limits: Some(number), ..Settings::default() })
         .open(env.clone(), env.store(STORE))
 }
 
@@ -45,7 +45,7 @@ async fn grown(env: &SimEnv, catalog: &AnyCatalog<SimEnv>) -> Vec<(Version, Vec<
 
 #[test]
 fn old_versions_are_what_they_were() {
-    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.traits().keeps_old) {
+    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.features().keeps_old) {
         alone(move |env| async move {
             let versions = grown(&env, &open(&env, protocol)).await;
             let reader = open(&env, protocol);
@@ -72,7 +72,7 @@ fn old_versions_are_what_they_were() {
 
 #[test]
 fn a_vacuum_keeps_the_versions_that_it_must() {
-    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.traits().keeps_old) {
+    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.features().keeps_old) {
         alone(move |env| async move {
             let writer = open(&env, protocol);
             let versions = grown(&env, &writer).await;
@@ -119,7 +119,7 @@ fn a_vacuum_that_does_not_look_at_the_newest_version_is_caught() {
 
 /// If the newest version cannot be read, a vacuum takes away none of those that can.
 fn vacuum_beside_damage() {
-    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.traits().keeps_old) {
+    for &protocol in Protocol::ALL.iter().filter(|protocol| protocol.features().keeps_old) {
         alone(move |env| async move {
             // Its pages are in packs.
             let open = || open_tiny(&env, protocol, 0);
