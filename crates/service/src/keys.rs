@@ -6,7 +6,7 @@
 //! Keys are kept for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
 
 use glidepath_env::Env;
-use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 
@@ -323,25 +323,36 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     async fn clean_some_keys(&self) -> Result<usize, ServiceError> {
+        let old = self.old_keys().await?;
+        let count = old.len();
+        if count > 0 {
+            self.remove_keys(old).await?;
+        }
+        Ok(count)
+    }
+
+    /// Some keys that are old, each with the time at which it was noted.
+    pub(crate) async fn old_keys(&self) -> Result<Vec<(Name, Option<String>)>, ServiceError> {
         let at = self.head().await?;
         let keys = own_name([KEYS])?;
-        let catalog = self.inner.committer.catalog();
         let now = self.inner.env.unix_ms();
         let is_old = |_: &Name, entry: &Entry| {
             let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-            (written.saturating_add(LIFETIME_MS + GRACE_MS) < now).then_some(())
+            (written.saturating_add(LIFETIME_MS + GRACE_MS) < now).then(|| entry.properties.get(AT).cloned())
         };
-        let old = catalog.list(&at, Some(&keys), None, CLEANED_TOGETHER, is_old).await?;
-        let drop = |(name, ())| Action::Drop { name, kind: EntryKind::Table, expected: None };
-        let old: Vec<Action> = old.into_iter().map(drop).collect();
-        let count = old.len();
-        if count > 0 {
-            match self.inner.committer.commit(old).await {
-                // Another server cleans too.
-                Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_))) => {}
-                Err(error) => return Err(error.into()),
-            }
+        Ok(self.inner.committer.catalog().list(&at, Some(&keys), None, CLEANED_TOGETHER, is_old).await?)
+    }
+
+    /// Removes them, unless one was removed or noted anew meanwhile: another server may have been faster, and a request
+    /// have the key since. Then none is removed, and they are looked for again.
+    pub(crate) async fn remove_keys(&self, old: Vec<(Name, Option<String>)>) -> Result<(), ServiceError> {
+        let removed = |(name, value): (Name, Option<String>)| {
+            let same = Action::Assert { name: name.clone(), holds: Assertion::Property { key: AT.to_owned(), value } };
+            [same, Action::Drop { name, kind: EntryKind::Table, expected: None }]
+        };
+        match self.inner.committer.commit(old.into_iter().flat_map(removed).collect()).await {
+            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PropertyChanged { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        Ok(count)
     }
 }

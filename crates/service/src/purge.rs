@@ -13,26 +13,27 @@
 //!   noted location either; only those files are deleted that are where Lance puts them; and because another server may
 //!   be at the same purge, and have slept, the location is marked for a day, in which nobody can name it.
 //!
-//! The note is removed after the last file, in a commit that ends the [claims](crate::claims) of who may have found the
-//! files before. A purge that is cut off is begun again.
+//! `sweep` says in which order. The note is removed after the last file, in a commit that ends the
+//! [claims](crate::claims) of who may have found the files before. A purge that is cut off is begun again.
 
-use std::collections::BTreeSet;
+mod sweep;
+
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
-use glidepath_table::rebase::{data_files, list_paths};
-use glidepath_table::{FileError, Files};
+use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Kind, ServiceError};
-use crate::locations::{is_same, is_within, unslashed};
+use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::{is_own, lacks_own, own_name};
 use crate::{Inner, Service, claims};
+use sweep::{Noted, Sweep};
 
 /// The namespace of notes, in that of the service.
 pub(crate) const FOLDER: &str = "purges";
@@ -206,7 +207,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if !used && !moved {
             match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
                 (Some(pointer), _) => {
-                    self.inner.purge(location, pointer).await?;
+                    let sweep = Sweep::of(&self.inner, (&note, entry.pointer.as_deref()), (location, pointer));
+                    if sweep.run().await? == Noted::NoMore {
+                        return Ok(false);
+                    }
                     marks = &[PURGED];
                 }
                 (None, Some(_)) => {
@@ -285,60 +289,6 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             });
         }
         Ok(actions)
-    }
-
-    async fn purge(&self, location: &str, pointer: &str) -> Result<(), ServiceError> {
-        let body = match self.read_body::<TableMetadata>(pointer).await {
-            Ok(body) => body,
-            // An earlier run has deleted it, as the last file; or it was never a file of this server; or it cannot be
-            // read, and names nothing that can be proved to be the table's.
-            Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let files = self.named_by(&body.metadata, collects(&body.metadata)).await?;
-        for file in files.iter().filter(|file| is_within(file, location) && !is_same(file, pointer)) {
-            match self.files.delete(file).await {
-                // Whoever wrote the metadata may name what is no file of this server.
-                Ok(()) | Err(FileError::Outside { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(self.files.delete(pointer).await?)
-    }
-
-    /// The files that the metadata of a table names, at all depths; those of data only if asked for.
-    async fn named_by(&self, metadata: &TableMetadata, with_data: bool) -> Result<BTreeSet<String>, ServiceError> {
-        let mut files: BTreeSet<String> = metadata.metadata_log().iter().map(|log| log.metadata_file.clone()).collect();
-        files.extend(metadata.statistics_iter().map(|file| file.statistics_path.clone()));
-        files.extend(metadata.partition_statistics_iter().map(|file| file.statistics_path.clone()));
-        let mut manifests = BTreeSet::new();
-        for snapshot in metadata.snapshots() {
-            let list = snapshot.manifest_list().to_owned();
-            if let Some(bytes) = self.read_if_there(&list).await?
-                && let Ok(named) = list_paths(&bytes)
-            {
-                manifests.extend(named);
-            }
-            files.insert(list);
-        }
-        for manifest in manifests {
-            if with_data
-                && let Some(bytes) = self.read_if_there(&manifest).await?
-                && let Ok(named) = data_files(&bytes)
-            {
-                files.extend(named);
-            }
-            files.insert(manifest);
-        }
-        Ok(files)
-    }
-
-    async fn read_if_there(&self, location: &str) -> Result<Option<bytes::Bytes>, ServiceError> {
-        match self.files.read(location).await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(FileError::NotFound(_) | FileError::Outside { .. } | FileError::TooLarge { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! reasonable time?
 
 use iceberg::spec::{Snapshot, TableMetadata};
-use iceberg::{TableUpdate, ViewUpdate};
+use iceberg::{TableRequirement, TableUpdate, ViewUpdate};
 
 use crate::commit::TableCommit;
 use crate::error::ServiceError;
@@ -35,10 +35,31 @@ pub(crate) fn check(commit: &TableCommit) -> Result<(), ServiceError> {
         (requirements.len(), MOST_REQUIREMENTS, "requirements"),
         (added.count(), MOST_ADDED, "schemas, partition specs and sort orders"),
     ])?;
+    check_creation(requirements)?;
     updates.iter().try_for_each(|update| match update {
         TableUpdate::AddSnapshot { snapshot } => check_snapshot(snapshot),
         _ => Ok(()),
     })
+}
+
+/// Refuses a creation that requires something of the table which it creates. Without a table only its absence, and that
+/// of a branch, holds.
+fn check_creation(requirements: &[TableRequirement]) -> Result<(), ServiceError> {
+    use TableRequirement::{NotExist, RefSnapshotIdMatch};
+    let fails = |one: &&TableRequirement| !matches!(one, NotExist | RefSnapshotIdMatch { snapshot_id: None, .. });
+    if !requirements.contains(&NotExist) {
+        return Ok(());
+    }
+    match requirements.iter().find(fails) {
+        None => Ok(()),
+        Some(other) => {
+            let other = serde_json::to_value(other).ok().and_then(|json| Some(json.get("type")?.as_str()?.to_owned()));
+            Err(ServiceError::invalid(format!(
+                "Invalid create requirements: {} beside assert-create, which says that there is no table; send one of them",
+                other.as_deref().unwrap_or("another one")
+            )))
+        }
+    }
 }
 
 /// The same for a commit to a view.

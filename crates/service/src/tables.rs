@@ -196,10 +196,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let error = match answer {
             Err(error) if error.kind == Kind::Exists => error,
-            // The table of an earlier delivery may have another name now, and this location.
             Err(error) if error.kind == Kind::Invalid => {
-                let error = self.inner.unless_elsewhere(&name, &commit, error).await;
-                return self.unless_before(&name, commit.key.as_ref(), error).await;
+                if self.inner.current(&name).await?.is_none() {
+                    // The table of an earlier delivery may have another name now, and this location.
+                    let error = self.inner.unless_elsewhere(&name, &commit, error).await;
+                    return self.unless_before(&name, commit.key.as_ref(), error).await;
+                }
+                error
             }
             answer => return answer,
         };

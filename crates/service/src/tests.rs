@@ -68,17 +68,22 @@ fn set(property: &str, key: Option<Idempotency>) -> TableCommit {
     TableCommit { requirements: Vec::new(), updates: vec![TableUpdate::SetProperties { updates }], key }
 }
 
-/// An append to a table, as its client prepares it.
-fn append(on: &TableMetadata, id: i64) -> TableCommit {
-    let snapshot = Snapshot::builder()
+/// A snapshot on top of the table, with this manifest list.
+fn snapshot(on: &TableMetadata, id: i64, list: &str) -> Snapshot {
+    Snapshot::builder()
         .with_snapshot_id(id)
         .with_parent_snapshot_id(on.current_snapshot_id())
         .with_sequence_number(on.next_sequence_number())
         .with_timestamp_ms(4_102_444_800_000)
-        .with_manifest_list(format!("{}/metadata/snap-{id}.avro", on.location()))
+        .with_manifest_list(format!("{}/metadata/{list}", on.location()))
         .with_summary(Summary { operation: Operation::Append, additional_properties: HashMap::new() })
         .with_schema_id(on.current_schema_id())
-        .build();
+        .build()
+}
+
+/// An append to a table, as its client prepares it.
+fn append(on: &TableMetadata, id: i64) -> TableCommit {
+    let snapshot = snapshot(on, id, &format!("snap-{id}.avro"));
     let reference = SnapshotReference { snapshot_id: id, retention: SnapshotRetention::branch(None, None, None) };
     let main = "main".to_owned();
     TableCommit {

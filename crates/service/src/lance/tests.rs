@@ -407,7 +407,7 @@ fn staged_name(location: &str, version: u64) -> String {
 }
 
 /// Files of which those with this end cannot be deleted.
-struct Stuck(Warehouse<MemoryStore>, &'static str);
+pub(crate) struct Stuck(pub(crate) Warehouse<MemoryStore>, pub(crate) &'static str);
 
 impl Files for Stuck {
     async fn read_up_to(&self, location: &str, most: u64) -> Result<Bytes, FileError> {

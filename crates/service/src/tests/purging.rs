@@ -1,19 +1,26 @@
 //! What a purge leaves.
 
 use glidepath_model::{Action, Entry};
-use glidepath_table::clients;
+use glidepath_stores::memory::MemoryStore;
+use glidepath_table::{FileError, clients};
 
 use super::*;
+use crate::lance::tests::Stuck;
 
 /// Commits a snapshot to a table whose files are there. Returns those of metadata, and that of data.
 async fn written(server: &Tested, name: &str) -> (Vec<String>, String) {
+    written_at(server, name, ("data/a.parquet", 5)).await
+}
+
+/// The same with this file of data and this snapshot.
+async fn written_at(server: &Tested, name: &str, (data, id): (&str, i64)) -> (Vec<String>, String) {
     let before = loaded(server, name).await;
     let place = before.metadata.location();
-    let (data, manifest) = (format!("{place}/data/a.parquet"), format!("{place}/metadata/a-m0.avro"));
+    let (data, manifest) = (format!("{place}/{data}"), format!("{place}/metadata/{id}-m0.avro"));
     let bytes = clients::manifest(&data, 1, false).unwrap();
-    let listed = clients::listed(&manifest, bytes.len(), 5, before.metadata.next_sequence_number(), 1);
-    let commit = append(&before.metadata, 5);
-    let list = format!("{place}/metadata/snap-5.avro");
+    let listed = clients::listed(&manifest, bytes.len(), id, before.metadata.next_sequence_number(), 1);
+    let commit = append(&before.metadata, id);
+    let list = format!("{place}/metadata/snap-{id}.avro");
     let files = [(&data, "d".into()), (&manifest, bytes), (&list, clients::list(&[listed]).unwrap())];
     for (file, bytes) in files {
         server.inner.files.write(file, bytes).await.unwrap();
@@ -40,6 +47,65 @@ async fn data_stays_where_the_table_says_that_it_is_not_its_own() {
         }
         assert_eq!(server.inner.files.read(&data).await.is_ok(), stays, "{value:?}");
     }
+}
+
+/// Also files of data whose names come after those of metadata.
+#[tokio::test(start_paused = true)]
+async fn a_purge_that_is_cut_off_leaves_what_leads_to_the_rest() {
+    for stuck in ["b.parquet", "5-m0.avro", "6-m0.avro", "snap-5.avro"] {
+        let world = World::new().await;
+        let server = with(&world, &["t"]).await;
+        let (_, first) = written_at(&server, "t", ("data/a.parquet", 5)).await;
+        let (metadata, second) = written_at(&server, "t", ("year=2024/b.parquet", 6)).await;
+        server.drop_table(&table("t"), true, None).await.unwrap();
+        world.pass(10 * 60 * 1000);
+        let warehouse = || Warehouse::new(world.files.clone(), "s3://b/lake");
+        let half = world.server_on(Stuck(warehouse(), stuck)).await;
+        half.run_purges().await.unwrap_err();
+        assert!(server.inner.files.read(metadata.last().unwrap()).await.is_ok());
+        assert_eq!(server.run_purges().await.unwrap(), 1);
+        for file in metadata.iter().chain([&first, &second]) {
+            assert!(server.inner.files.read(file).await.is_err(), "{stuck}: {file}");
+        }
+    }
+}
+
+/// Files of which the first deletion takes so long that another server has ended the purge, and one file is new.
+struct Slow(Warehouse<MemoryStore>, Tested, String);
+
+impl Files for Slow {
+    async fn read_up_to(&self, location: &str, most: u64) -> Result<bytes::Bytes, FileError> {
+        self.0.read_up_to(location, most).await
+    }
+
+    async fn write(&self, location: &str, bytes: bytes::Bytes) -> Result<(), FileError> {
+        self.0.write(location, bytes).await
+    }
+
+    async fn delete(&self, location: &str) -> Result<(), FileError> {
+        if self.1.run_purges().await.unwrap() == 1 {
+            self.0.write(&self.2, "new".into()).await?;
+        }
+        self.0.delete(location).await
+    }
+
+    async fn list(&self, folder: &str, after: Option<&str>, limit: usize) -> Result<Vec<String>, FileError> {
+        self.0.list(folder, after, limit).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_that_slept_deletes_no_more_when_another_server_has_ended_it() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    written_at(&server, "t", ("data/a.parquet", 5)).await;
+    let (_, second) = written_at(&server, "t", ("data/b.parquet", 6)).await;
+    server.drop_table(&table("t"), true, None).await.unwrap();
+    world.pass(10 * 60 * 1000);
+    let files = Warehouse::new(world.files.clone(), "s3://b/lake");
+    let slow = world.server_on(Slow(files, world.server().await, second.clone())).await;
+    assert_eq!(slow.run_purges().await.unwrap(), 0);
+    assert!(server.inner.files.read(&second).await.is_ok());
 }
 
 fn lance(name: &str, location: Option<&str>) -> NewLanceTable {

@@ -120,3 +120,74 @@ async fn repeats_together_do_not_keep_others_from_their_turn() {
     let now = loaded(&server, "t").await;
     assert!(others.iter().all(|other| now.metadata.properties().contains_key(*other)));
 }
+
+/// A server that slept between looking for old keys and removing them.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_in_use_again_is_not_cleaned() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let server = with(&world, &["t"]).await;
+        server.commit_table(&table("t"), set("a", key("k", "first"))).await.unwrap();
+        world.pass(60 * 60 * 1000);
+        let old = server.old_keys().await.unwrap();
+        assert_eq!(old.len(), 1);
+        server.clean_keys().await.unwrap();
+        server.create_table(new("u"), key("k", "second").as_ref()).await.unwrap();
+        server.remove_keys(old).await.unwrap();
+        server.drop_table(&table("u"), false, None).await.unwrap();
+        let _ = server.create_table(new("u"), key("k", "second").as_ref()).await;
+        assert!(!server.table_exists(&table("u")).await.unwrap(), "its second delivery is none");
+    }
+}
+
+/// The snapshot of a commit that sets no branch is staged, to be published later.
+#[tokio::test(start_paused = true)]
+async fn a_staged_snapshot_that_comes_again_is_there() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let before = loaded(&server, "t").await;
+    let staged = || {
+        let mut commit = append(&before.metadata, 7);
+        commit.updates.truncate(1);
+        commit.requirements.truncate(1);
+        commit
+    };
+    let first = server.commit_table(&table("t"), staged()).await.unwrap();
+    assert_eq!(server.commit_table(&table("t"), staged()).await.unwrap().location, first.location);
+    let both = vec![(table("t"), staged())];
+    server.commit_transaction(both, None).await.unwrap();
+    assert_eq!(loaded(&server, "t").await.location, first.location);
+    // Another snapshot of that number is no repeat.
+    let mut other = staged();
+    other.updates = vec![TableUpdate::AddSnapshot { snapshot: snapshot(&before.metadata, 7, "other.avro") }];
+    server.commit_table(&table("t"), other).await.unwrap_err();
+}
+
+/// Without a table, only its absence and that of a branch hold.
+#[tokio::test(start_paused = true)]
+async fn a_creation_requires_nothing_of_a_table() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let uuid = Uuid::from_u128(9);
+    for wrong in [
+        TableRequirement::UuidMatch { uuid },
+        TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id: Some(4) },
+        TableRequirement::CurrentSchemaIdMatch { current_schema_id: 0 },
+        TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: 1 },
+    ] {
+        let commit = || {
+            let mut commit = creation(3);
+            commit.requirements.push(wrong.clone());
+            commit
+        };
+        assert_eq!(kind(server.commit_table(&table("u"), commit()).await), Kind::Invalid);
+        assert_eq!(kind(server.commit_transaction(vec![(table("u"), commit())], None).await), Kind::Invalid);
+    }
+    assert!(!server.table_exists(&table("u")).await.unwrap());
+    let mut commit = creation(3);
+    commit.requirements.push(TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id: None });
+    server.commit_table(&table("u"), commit).await.unwrap();
+    // That the table is there is told first.
+    let empty = TableCommit { requirements: vec![TableRequirement::NotExist], updates: Vec::new(), key: None };
+    assert_eq!(kind(server.commit_table(&table("t"), empty).await), Kind::Conflict);
+}

@@ -47,14 +47,26 @@ impl From<Fault> for Unfit {
     }
 }
 
-/// The data and delete files that the entries of a manifest name, also those that they say are deleted.
-pub fn files(bytes: &[u8]) -> Result<Vec<String>, Fault> {
+/// The bytes of paths that are given at a time. A manifest of a few megabytes can have a million paths.
+const PAGE: usize = 16 << 20;
+
+/// The data and delete files that the entries of a manifest name, also those that they say are deleted, from entry
+/// `from` on: up to 16 MiB of paths, one at least. None if there is no such entry.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn files(bytes: &[u8], from: usize) -> Result<Vec<String>, Fault> {
     let file = File::open(bytes)?;
     let Some(data) = file.fields.inner(2)? else { return Err("field 2 is missing".into()) };
-    let mut found = Vec::new();
+    let (mut found, mut entry, mut size) = (Vec::new(), 0, 0);
     file.records(&[2, 100], MOST, |row| {
-        let data = Row::of(&data, required(2, row.get(2))?)?;
-        found.push(required(100, data.string(100)?)?.to_owned());
+        if entry >= from && size < PAGE {
+            let data = Row::of(&data, required(2, row.get(2))?)?;
+            let path = required(100, data.string(100)?)?;
+            size += path.len() + size_of::<String>();
+            found.push(path.to_owned());
+        }
+        entry += 1;
         Ok::<_, Fault>(())
     })?;
     Ok(found)

@@ -112,6 +112,17 @@ fn already_there(requirements: &[TableRequirement], updates: &[TableUpdate], met
     if added.is_empty() || !added.iter().all(|snapshot| stored(snapshot)) {
         return false;
     }
+    let sets_branch = |update: &TableUpdate| match update {
+        TableUpdate::SetSnapshotRef { reference, .. } => reference.is_branch(),
+        _ => false,
+    };
+    if !updates.iter().any(sets_branch) {
+        // Staged, to be published later: in no branch, and never rebased, so it has the list that it came with.
+        let same = |s: &Snapshot| {
+            metadata.snapshot_by_id(s.snapshot_id()).is_some_and(|stored| stored.manifest_list() == s.manifest_list())
+        };
+        return added.iter().all(|s| same(s)) && requirements.iter().all(|one| same_table(one, metadata));
+    }
     let mut branches = Vec::new();
     for update in updates {
         if let TableUpdate::SetSnapshotRef { ref_name, reference } = update
