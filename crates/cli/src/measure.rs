@@ -170,8 +170,8 @@ impl Measure {
         // Before the fits, which take long. What was measured is kept also if nobody reads it.
         let told = print(&overview::text(&page, &provenance, &measurements));
         let measured = Measured { run: &stopped, plan, provenance: &provenance, measurements: &measurements, page };
-        // Whoever stops again while the profile is fitted keeps this. What is complete waits for its profile only where it
-        // is to replace earlier results.
+        // Whoever stops again while the profile is fitted keeps this. What is complete waits for its profile only where
+        // it is to replace earlier results.
         let [stopped_there, complete_there] = [false, true].map(|all| folder::place(&self.out, all, SAMPLES));
         let early = (!complete || stopped_there == complete_there).then_some(stopped_there);
         if let Some(folder) = &early {

@@ -19,8 +19,8 @@ pub(crate) fn bare(url: &str) -> String {
     format!("{scheme}://{place}{path}{schema}")
 }
 
-/// Where, in the part of a URL behind its scheme, certainly nothing secret follows: from there on, an at sign is part of a
-/// name.
+/// Where, in the part of a URL behind its scheme, certainly nothing secret follows: from there on, an at sign is part
+/// of a name.
 fn names_begin(scheme: &str, place: &str) -> usize {
     match scheme {
         "file" | "kv+file" => 0,

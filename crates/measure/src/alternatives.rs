@@ -17,7 +17,7 @@ use crate::flat::{alike, explains};
 use crate::hold::{Rehearsal, fails_too_often, fit_each_hold, of_mut};
 use crate::measurement::Measurement;
 use crate::plan::{Operation, Plan};
-use crate::profile::{ATTEMPTS, Provenance, Sorted, TIMES, failure_rates};
+use crate::profile::{ATTEMPTS, Provenance, Sorted, TIMES, assume_size_rates, failure_rates};
 use crate::resample::Blocks;
 use crate::sample::TrialSamples;
 
@@ -109,6 +109,7 @@ fn redrawn(
             fit_each_hold(&mut drawn, operation, &failure_rates(found), &rehearsal);
         }
     }
+    assume_size_rates(&mut drawn, evidence.plan);
     (drawn.append.is_some() == profile.append.is_some()).then_some(drawn)
 }
 
