@@ -155,8 +155,8 @@ pub fn profile(
 /// The largest guarded object that takes no noticeable part of its latency for its size.
 const SMALL_BODY: ByteSize = ByteSize::from_bytes(16 << 10);
 
-/// Guarded writes are measured with one size only: for each MiB they are assumed to take what unguarded writes take, as in
-/// the profiles of June 2025. Not if the measured size is large: then its latency has that time already.
+/// Guarded writes are measured with one size only: for each MiB they are assumed to take what unguarded writes take, as
+/// in the profiles of June 2025. Not if the measured size is large: then its latency has that time already.
 pub(crate) fn assume_size_rates(profile: &mut Profile, plan: &Plan) {
     let rate = profile.put.per_mib;
     if rate == Span::ZERO || plan.body > SMALL_BODY {

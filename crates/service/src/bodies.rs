@@ -1,11 +1,13 @@
-//! Metadata files in memory. A file never changes, so a copy is never out of date; which file is current is asked of
-//! the catalog each time.
+//! Metadata files in memory. A file never changes while the catalog names it, so a copy is never out of date; which
+//! file is current is asked of the catalog each time. A file that is registered again may be another one of the same
+//! name, so a copy is of one registration.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use glidepath_model::{Action, Assertion, Entry, Name};
 use glidepath_table::{commit, files, json};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 use serde::Serialize;
@@ -29,10 +31,35 @@ pub struct Body<M> {
     pub json: Bytes,
     /// Whether this server wrote it, so that nothing in the JSON is missing from the metadata.
     pub written: bool,
+    /// The registration by which the table or view got its entry ([`REGISTERED`]); none if it was created.
+    pub registered: Option<String>,
 }
 
 /// A table or a view as a client loads it.
 pub type Loaded<M> = Arc<Body<M>>;
+
+/// The property of an entry that tells registrations apart: a fresh random text. Its pointer may be that of an entry
+/// before, with another file.
+pub(crate) const REGISTERED: &str = "registered";
+
+/// The registration by which an entry came to be; none if what it names was created.
+pub(crate) fn registration(entry: &Entry) -> Option<&str> {
+    entry.properties.get(REGISTERED).map(String::as_str)
+}
+
+impl<M> Body<M> {
+    /// The condition that an entry is still of the registration that this was read for. Without it, a commit on a file
+    /// of the same name would replace what was registered since.
+    pub(crate) fn same_registration(&self, name: &Name) -> Action {
+        let holds = Assertion::Property { key: REGISTERED.to_owned(), value: self.registered.clone() };
+        Action::Assert { name: name.clone(), holds }
+    }
+
+    /// The same for the registration of another.
+    pub(crate) fn registered_as<N>(self, on: Option<&Body<N>>) -> Self {
+        Self { registered: on.and_then(|on| on.registered.clone()), ..self }
+    }
+}
 
 /// What is kept in metadata files.
 pub trait Metadata: Serialize + DeserializeOwned {
@@ -96,7 +123,7 @@ impl<M: Metadata> Body<M> {
             );
             return Err(ServiceError::invalid(words));
         }
-        Ok(Self { location, metadata, json: json.into(), written: true })
+        Ok(Self { location, metadata, json: json.into(), written: true, registered: None })
     }
 
     /// The file as read; `None` if it has more than this many bytes uncompressed.
@@ -109,7 +136,7 @@ impl<M: Metadata> Body<M> {
         let decoded = std::panic::catch_unwind(|| M::from_json(&json));
         let decoded = decoded.map_err(|_| broken("a number in it is out of all bounds".to_owned()))?;
         let metadata = decoded.map_err(|error| broken(glidepath_table::unreadable::explained(&json, &error)))?;
-        Ok(Some(Self { location: location.to_owned(), metadata, json, written: false }))
+        Ok(Some(Self { location: location.to_owned(), metadata, json, written: false, registered: None }))
     }
 }
 
@@ -196,8 +223,14 @@ impl<M> Cache<M> {
         Self { most_bytes, kept: Mutex::new(kept) }
     }
 
+    /// The file as it was at any time.
     pub(crate) fn get(&self, location: &str) -> Option<Arc<Body<M>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bodies.get(location).cloned()
+    }
+
+    /// The file of an entry that came to be by this registration.
+    pub(crate) fn of_registration(&self, location: &str, registered: Option<&str>) -> Option<Arc<Body<M>>> {
+        self.get(location).filter(|body| body.registered.as_deref() == registered)
     }
 
     pub(crate) fn put(&self, body: Arc<Body<M>>) {
@@ -233,7 +266,7 @@ mod tests {
         let cache = Cache::new(1 << 20);
         let put = |location: &str, bytes: usize| {
             let (location, json) = (location.to_owned(), vec![b' '; bytes].into());
-            cache.put(Arc::new(Body { location, metadata: (), json, written: false }));
+            cache.put(Arc::new(Body { location, metadata: (), json, written: false, registered: None }));
         };
         let counted = || cache.kept.lock().unwrap().bytes;
         put("a", 10);

@@ -30,7 +30,7 @@ use glidepath_table::rebase::is_rebased_list;
 use iceberg::spec::TableMetadata;
 
 use crate::Inner;
-use crate::bodies::Loaded;
+use crate::bodies::{Loaded, registration};
 use crate::claims;
 use crate::commit::deletes_log;
 use crate::error::{Kind, ServiceError};
@@ -117,7 +117,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// dropped.
     pub(crate) async fn leaves(&self, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(Vec::new()) };
-        let Ok(last) = self.table_body(pointer).await else { return Ok(Vec::new()) };
+        let Ok(last) = self.table_body(pointer, registration(entry)).await else { return Ok(Vec::new()) };
         let (at, kept, known) = (self.head().await?, kept_as(&last.metadata)?, Known::by(&last));
         let (mut actions, mut files) = (Vec::new(), Vec::new());
         if let Some(before) = self.committer.catalog().entry(&at, &kept).await? {
@@ -180,7 +180,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// A last version; `None` if its file is gone or damaged.
     async fn last_body(&self, file: &str) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
-        match self.table_body(file).await {
+        match self.earlier_body(file).await {
             Ok(body) => Ok(Some(body)),
             Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => Ok(None),
             Err(error) => Err(error),

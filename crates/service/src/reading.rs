@@ -11,7 +11,7 @@ use glidepath_protocols::table_turn::line::Line;
 use glidepath_table::{FileError, Files, files};
 use iceberg::spec::{TableMetadata, ViewMetadata};
 
-use crate::bodies::{Body, LARGE, Loaded, Metadata};
+use crate::bodies::{Body, LARGE, Loaded, Metadata, registration};
 use crate::error::{Kind, ServiceError};
 use crate::names::Identifier;
 use crate::{Inner, Service};
@@ -108,7 +108,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             let entry = self.entry(&self.head().await?, &name).await?;
             let Some(entry @ Entry { kind: EntryKind::View, .. }) = entry else { return Err(no_view(view)) };
             let Some(pointer) = &entry.pointer else { return Err(no_view(view)) };
-            let body = self.inner.view_body(pointer).await?;
+            let body = self.inner.view_body(pointer, registration(&entry)).await?;
             if self.inner.is_there(&body, &mut missing).await? {
                 return Ok((body, entry));
             }
@@ -138,7 +138,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             let entry = self.committer.catalog().entry(&at, name).await?;
             let Some(entry) = entry.filter(is_iceberg) else { return Ok(None) };
             let Some(pointer) = entry.pointer.clone() else { return Ok(None) };
-            match self.table_body(&pointer).await {
+            match self.table_body(&pointer, registration(&entry)).await {
                 // A file that was removed from the log of a table is deleted if the table asks for it: then the pointer
                 // has moved meanwhile.
                 Err(error) if error.kind == Kind::NoFile && missing.as_ref() != Some(&pointer) => {
@@ -165,26 +165,65 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Some((body, Line::take(&mut entry.properties))))
     }
 
-    /// The metadata of a table in a file.
-    pub(crate) async fn table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
-        match self.bodies.tables.get(location) {
+    /// The metadata of a table in a file, whose entry came to be by this registration.
+    pub(crate) async fn table_body(
+        &self,
+        location: &str,
+        registered: Option<&str>,
+    ) -> Result<Loaded<TableMetadata>, ServiceError> {
+        match self.bodies.tables.of_registration(location, registered) {
             Some(body) => Ok(body),
-            None => self.read_table_body(location).await,
+            None => self.read_table_body(location, registered).await,
         }
     }
 
-    /// The same, from the file in any case.
-    pub(crate) async fn read_table_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
-        let body: Arc<Body<TableMetadata>> = Arc::new(self.read_body(location).await?);
+    /// The same of an earlier version, which no entry names.
+    pub(crate) async fn earlier_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
+        match self.bodies.tables.get(location) {
+            Some(body) => Ok(body),
+            None => self.read_table_body(location, None).await,
+        }
+    }
+
+    /// The metadata of a table, from the file in any case.
+    pub(crate) async fn read_table_body(
+        &self,
+        location: &str,
+        registered: Option<&str>,
+    ) -> Result<Loaded<TableMetadata>, ServiceError> {
+        let body: Body<TableMetadata> = self.read_body(location).await?;
+        let body = Arc::new(Body { registered: registered.map(str::to_owned), ..body });
         self.bodies.tables.put(Arc::clone(&body));
         Ok(body)
     }
 
-    pub(crate) async fn view_body(&self, location: &str) -> Result<Loaded<ViewMetadata>, ServiceError> {
-        if let Some(body) = self.bodies.views.get(location) {
-            return Ok(body);
+    pub(crate) async fn view_body(
+        &self,
+        location: &str,
+        registered: Option<&str>,
+    ) -> Result<Loaded<ViewMetadata>, ServiceError> {
+        match self.bodies.views.of_registration(location, registered) {
+            Some(body) => Ok(body),
+            None => self.read_view_body(location, registered).await,
         }
-        let body: Arc<Body<ViewMetadata>> = Arc::new(self.read_body(location).await?);
+    }
+
+    /// The same of an earlier version, which no entry names.
+    pub(crate) async fn earlier_view_body(&self, location: &str) -> Result<Loaded<ViewMetadata>, ServiceError> {
+        match self.bodies.views.get(location) {
+            Some(body) => Ok(body),
+            None => self.read_view_body(location, None).await,
+        }
+    }
+
+    /// The metadata of a view, from the file in any case.
+    pub(crate) async fn read_view_body(
+        &self,
+        location: &str,
+        registered: Option<&str>,
+    ) -> Result<Loaded<ViewMetadata>, ServiceError> {
+        let body: Body<ViewMetadata> = self.read_body(location).await?;
+        let body = Arc::new(Body { registered: registered.map(str::to_owned), ..body });
         self.bodies.views.put(Arc::clone(&body));
         Ok(body)
     }

@@ -13,7 +13,7 @@ use glidepath_protocols::group::Grouped;
 use glidepath_table::{Files, defaults};
 use iceberg::spec::TableMetadata;
 
-use crate::bodies::Loaded;
+use crate::bodies::{Loaded, REGISTERED, registration};
 use crate::claims::Claim;
 use crate::commit::LOSES_DEFAULTS;
 use crate::error::{Kind, ServiceError};
@@ -56,19 +56,24 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.namespace_at(&at, &new.identifier.namespace).await?;
         let allowed = self.inner.settings.folder_of(&new.identifier.namespace);
         let file = locations::checked(&new.metadata_location, &allowed)?;
-        let (body, location) = self.registered(&file, &allowed).await?;
+        let mark = self.inner.fresh_uuid().simple().to_string();
+        let (body, location) = self.registered((&file, &mark), &allowed).await?;
         let past = Past::of(&body.metadata, &self.inner.settings.warehouse, &allowed)?;
         let folders: Vec<&str> = [location.as_str()].into_iter().chain(past.folders()).collect();
         let claim = self.inner.claim(&folders).await?;
-        let answer = self.register_claimed(new, (&file, &location, past), &claim, key).await;
+        let answer = self.register_claimed(new, (&file, &mark, &location, past), &claim, key).await;
         self.inner.settle_claim(Some(claim), &answer).await;
         answer
     }
 
     /// The metadata in a file to register, and its location. Read from the store: what is in memory may have been
     /// deleted long ago.
-    async fn registered(&self, file: &str, allowed: &str) -> Result<(Loaded<TableMetadata>, String), ServiceError> {
-        let body = self.inner.read_table_body(file).await.map_err(|error| match error.kind {
+    async fn registered(
+        &self,
+        (file, mark): (&str, &str),
+        allowed: &str,
+    ) -> Result<(Loaded<TableMetadata>, String), ServiceError> {
+        let body = self.inner.read_table_body(file, Some(mark)).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
@@ -87,20 +92,23 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Whether an entry may be of this table, though with other metadata.
     async fn may_be_of(&self, entry: &Entry, metadata: &TableMetadata) -> bool {
         let Some(pointer) = &entry.pointer else { return false };
-        self.inner.table_body(pointer).await.map_or(true, |there| there.metadata.uuid() == metadata.uuid())
+        self.inner
+            .table_body(pointer, registration(entry))
+            .await
+            .map_or(true, |there| there.metadata.uuid() == metadata.uuid())
     }
 
     /// Registers a metadata file, whose location is known and claimed.
     async fn register_claimed(
         &self,
         Registration { identifier, overwrite, .. }: &Registration,
-        (file, location, mut past): (&str, &str, Past),
+        (file, mark, location, mut past): (&str, &str, &str, Past),
         claim: &Claim,
         key: Option<&Idempotency>,
     ) -> Answer {
         let allowed = self.inner.settings.folder_of(&identifier.namespace);
         // Again, now that it is claimed: it may have been deleted, and another file have come in its place.
-        let (body, found) = self.registered(file, &allowed).await?;
+        let (body, found) = self.registered((file, mark), &allowed).await?;
         let warehouse = &self.inner.settings.warehouse;
         if found != location || Past::of(&body.metadata, warehouse, &allowed)? != past {
             let words = "the metadata file names other folders than a moment ago; not done: try again";
@@ -138,7 +146,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             actions.push(Action::Drop { name: name.clone(), kind: EntryKind::Table, expected: None });
         }
         // A new entry, so that its location is that of its files.
-        actions.push(Action::Create { name, entry: past.entry(location, file) });
+        let mut entry = past.entry(location, file);
+        entry.properties.insert(REGISTERED.to_owned(), mark.to_owned());
+        actions.push(Action::Create { name, entry });
         actions.extend(Folder::named(location.to_owned()).conditions(warehouse, Some(claim))?);
         for other in past.folders() {
             actions.extend(purge::none_runs(other, warehouse)?);

@@ -126,6 +126,7 @@ async fn what_is_known_of_idle_tables_counts_as_metadata_in_memory() {
         metadata: known.metadata.clone(),
         json: large.into(),
         written: false,
+        registered: None,
     }));
     drop(known);
     assert!(table_queue.known().is_none());

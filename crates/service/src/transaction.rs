@@ -233,6 +233,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     let old = &on.location;
                     actions.extend(placing::lists_left(&name, on, &pointer));
                     actions.extend(purge::none_runs_where(old, &pointer, warehouse)?);
+                    actions.push(on.same_registration(&name));
                     actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
                     actions.extend(turn);
                 }

@@ -12,7 +12,7 @@ use iceberg::ViewUpdate;
 use iceberg::spec::{Schema, ViewFormatVersion, ViewMetadata, ViewMetadataBuilder, ViewVersion};
 use uuid::Uuid;
 
-use crate::bodies::{Body, Loaded};
+use crate::bodies::{Body, Loaded, REGISTERED};
 use crate::claims::Claim;
 use crate::error::{Kind, ServiceError};
 use crate::keys::{CommitFailure, Idempotency, Operation};
@@ -174,7 +174,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     ) -> Result<Option<Loaded<ViewMetadata>>, ServiceError> {
         let body = self.write_view(metadata, Some(current)).await?;
         let (expected, pointer) = (Some(current.location.clone()), body.location.clone());
-        let mut actions = vec![Action::SetPointer { name: view.catalog_name()?, expected, pointer }];
+        let name = view.catalog_name()?;
+        let mut actions = vec![current.same_registration(&name), Action::SetPointer { name, expected, pointer }];
         actions.extend(purge::none_runs_where(&current.location, &body.location, &self.inner.settings.warehouse)?);
         actions.extend(also);
         match self.inner.commit_once(key, actions, &body.location).await {
@@ -190,6 +191,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     return Ok(Some(body));
                 }
                 // Its file stays, as those of earlier versions do: somebody may register it.
+                Ok(None)
+            }
+            Err(CommitFailure::Refused(Refusal::PropertyChanged { name, .. })) if name == view.catalog_name()? => {
                 Ok(None)
             }
             Err(failure) => Err(failure.told(|refusal| view_told(refusal, view))),
@@ -241,7 +245,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn write_view(&self, metadata: ViewMetadata, on: Option<&Loaded<ViewMetadata>>) -> ViewAnswer {
         let earlier = on.map(|on| on.location.as_str());
         let file = self.inner.metadata_file(metadata.location(), metadata.properties(), earlier)?;
-        let body = Arc::new(Body::of(file, metadata)?);
+        let body = Arc::new(Body::of(file, metadata)?.registered_as(on.map(|on| &**on)));
         let before = on.map(|on| (on.metadata.location(), on.location.as_str()));
         self.inner.mark_elsewhere(body.metadata.location(), before, &body.location).await?;
         self.inner.files.write(&body.location, body.json.clone()).await?;
@@ -250,7 +254,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// The answer to a request that was done before, whose view had this file then.
     async fn view_done_before(&self, view: &Identifier, noted: &str) -> ViewAnswer {
-        let error = match self.inner.view_body(noted).await {
+        let error = match self.inner.earlier_view_body(noted).await {
             Ok(body) => return Ok(body),
             Err(error) => error,
         };
@@ -301,7 +305,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let warehouse = &self.inner.settings.warehouse;
         let allowed = self.inner.settings.folder_of(&view.namespace);
         let file = locations::checked(file, &allowed)?;
-        let body = self.read_view(&file).await?;
+        let mark = self.inner.fresh_uuid().simple().to_string();
+        let body = self.read_view((&file, &mark)).await?;
         check_history(body.metadata.properties())?;
         body.metadata.history().iter().try_for_each(|log| check_time(log.timestamp_ms()))?;
         body.metadata.versions().try_for_each(|version| check_time(version.timestamp_ms()))?;
@@ -315,7 +320,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         let answer = async {
             // Again, now that it is claimed: a purge may have deleted it.
-            self.read_view(&file).await?;
+            let again = self.read_view((&file, &mark)).await?;
+            if again.json != body.json {
+                let words = "the metadata file is another one than a moment ago; not done: try again";
+                return Err(ServiceError::new(Kind::Unavailable, words));
+            }
             let mut actions = folder.conditions(warehouse, claim.as_ref())?;
             actions.extend(purge::none_runs_where(&format!("{}/metadata/", folder.location), &file, warehouse)?);
             actions.push(purge::none_ended(&folder.location)?);
@@ -334,12 +343,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// The metadata in a file to register. Not from memory: the file may have been deleted long ago.
-    async fn read_view(&self, file: &str) -> ViewAnswer {
-        let body = self.inner.read_body::<ViewMetadata>(file).await.map_err(|error| match error.kind {
+    async fn read_view(&self, (file, mark): (&str, &str)) -> ViewAnswer {
+        self.inner.read_view_body(file, Some(mark)).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
-        })?;
-        Ok(Arc::new(body))
+        })
     }
 
     /// Gives a view another name.
@@ -372,7 +380,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
 fn view_entry(body: &Loaded<ViewMetadata>) -> Entry {
     let location = Some(body.metadata.location().to_owned());
-    Entry { location, pointer: Some(body.location.clone()), ..Entry::view() }
+    let registered = body.registered.iter().map(|mark| (REGISTERED.to_owned(), mark.clone()));
+    Entry { location, pointer: Some(body.location.clone()), properties: registered.collect(), ..Entry::view() }
 }
 
 /// The error that a name is taken, in the words of views.

@@ -59,7 +59,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The answer to a request whose earlier delivery was done: the table as that left it, or as it is now.
     pub(crate) async fn done_before(&self, name: &Name, noted: &str) -> Answer {
-        let error = match self.table_body(noted).await {
+        let error = match self.earlier_body(noted).await {
             Ok(body) => return Ok(body),
             Err(error) => error,
         };

@@ -79,6 +79,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             expected: Some(on.location.clone()),
             pointer: pointer.clone(),
         }];
+        actions.push(on.same_registration(name));
         match purge::none_runs_where(&on.location, &pointer, &self.settings.warehouse) {
             Ok(conditions) => actions.extend(conditions),
             Err(error) => return Settled::Not(Attempt::Failed(error)),

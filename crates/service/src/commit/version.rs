@@ -72,7 +72,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         let Draft { metadata, lists, expired } = draft;
         let earlier = on.map(|on| on.location.as_str());
         let location = self.metadata_file(metadata.location(), metadata.properties(), earlier)?;
-        let body = Arc::new(Body::of(location, metadata)?);
+        let body = Arc::new(Body::of(location, metadata)?.registered_as(on.map(|on| &**on)));
         let before = on.map(|on| (on.metadata.location(), on.location.as_str()));
         self.mark_elsewhere(body.metadata.location(), before, &body.location).await?;
         let mut files: Vec<(&str, bytes::Bytes)> = vec![(&body.location, body.json.clone())];

@@ -1,5 +1,8 @@
 //! Registrations beside each other, beside purges and beside renames.
 
+use glidepath_model::Action;
+
+use super::careless::view;
 use super::*;
 use crate::commit::Lost;
 
@@ -302,4 +305,78 @@ async fn no_file_is_in_its_own_log() {
     json["metadata-log"] = serde_json::json!([{ "timestamp-ms": 1, "metadata-file": file }]);
     server.inner.files.write(&file, json.to_string().into()).await.unwrap();
     assert_eq!(kind(server.register_table(registration("u", &file), None).await), Kind::Invalid);
+}
+
+/// Files of one name: `v1.metadata.json`, as Hadoop's catalog names them, and those that somebody mended in place.
+#[tokio::test(start_paused = true)]
+async fn another_file_of_the_same_name_is_another_table() {
+    for protocol in [Protocol::ManifestChain, Protocol::Tickets] {
+        let world = World::of(protocol).await;
+        let (server, other) = (with(&world, &["t"]).await, world.server().await);
+        let body = loaded(&server, "t").await;
+        let file = body.location.clone();
+        let register = async || server.register_table(registration("t", &file), None).await.unwrap();
+        let other_uuid = Uuid::from_u128(77);
+        let mut replaced: serde_json::Value = serde_json::from_slice(&body.json).unwrap();
+        replaced["table-uuid"] = other_uuid.to_string().into();
+        // The other server has the first one in memory.
+        assert_eq!(loaded(&other, "t").await.metadata.uuid(), body.metadata.uuid());
+        let stale = |value: &str| {
+            let mut commit = set(value, None);
+            commit.requirements = vec![TableRequirement::UuidMatch { uuid: body.metadata.uuid() }];
+            commit
+        };
+        server.drop_table(&table("t"), false, None).await.unwrap();
+        server.inner.files.delete(&file).await.unwrap();
+        server.inner.files.write(&file, replaced.to_string().into()).await.unwrap();
+        assert_eq!(register().await.metadata.uuid(), other_uuid);
+        for one in [&server, &other] {
+            assert_eq!(loaded(one, "t").await.metadata.uuid(), other_uuid);
+            assert_eq!(kind(one.commit_table(&table("t"), stale("a")).await), Kind::Conflict);
+        }
+        other.commit_table(&table("t"), set("b", None)).await.unwrap();
+        assert_eq!(loaded(&server, "t").await.metadata.uuid(), other_uuid);
+    }
+}
+
+/// A commit on what was loaded before the file was registered again; the pointer is the same.
+#[tokio::test(start_paused = true)]
+async fn no_commit_replaces_what_was_registered_since_it_looked() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    let name = table("t").catalog_name().unwrap();
+    let before = loaded(&server, "t").await;
+    server.drop_table(&table("t"), false, None).await.unwrap();
+    server.register_table(registration("t", &before.location), None).await.unwrap();
+    for on in [&before, &loaded(&server, "t").await] {
+        let pointer = Action::SetPointer {
+            name: name.clone(),
+            expected: Some(on.location.clone()),
+            pointer: "s3://b/lake/n/t/metadata/2.json".to_owned(),
+        };
+        let moved = server.inner.committer.commit(vec![on.same_registration(&name), pointer]).await;
+        assert_eq!(moved.is_ok(), on.registered.is_some());
+    }
+}
+
+/// The same of a view.
+#[tokio::test(start_paused = true)]
+async fn another_file_of_the_same_name_is_another_view() {
+    let world = World::new().await;
+    let (server, other) = (with(&world, &[]).await, world.server().await);
+    let made = server.create_view(view(schema(), 1), None).await.unwrap();
+    other.load_view(&table("v")).await.unwrap();
+    let mut replaced: serde_json::Value = serde_json::from_slice(&made.json).unwrap();
+    let uuid = Uuid::from_u128(78);
+    replaced["view-uuid"] = uuid.to_string().into();
+    server.drop_view(&table("v"), None).await.unwrap();
+    server.inner.files.delete(&made.location).await.unwrap();
+    server.inner.files.write(&made.location, replaced.to_string().into()).await.unwrap();
+    server.register_view(&table("v"), &made.location, None).await.unwrap();
+    let updates = vec![iceberg::ViewUpdate::SetProperties { updates: [("a".to_owned(), "1".to_owned())].into() }];
+    for one in [&server, &other] {
+        assert_eq!(one.load_view(&table("v")).await.unwrap().metadata.uuid(), uuid);
+        let commit = ViewCommit { uuids: Vec::new(), creates: false, updates: updates.clone() };
+        assert_eq!(one.commit_view(&table("v"), commit, None).await.unwrap().metadata.uuid(), uuid);
+    }
 }

@@ -135,6 +135,7 @@ async fn no_commit_loses_tags_that_could_not_be_read() {
         metadata: without.metadata.clone(),
         json: now.json.clone(),
         written: false,
+        registered: None,
     };
     let error = crate::commit::decide::committable(&std::sync::Arc::new(lost)).unwrap_err();
     assert_eq!(error.kind, Kind::Broken);
