@@ -7,7 +7,7 @@ use glidepath_env::Env;
 use glidepath_model::{Action, Entry, Kind as EntryKind, Refusal};
 use glidepath_protocols::group::Grouped;
 use glidepath_table::Files;
-use glidepath_table::commit::{check_columns, check_view_ids};
+use glidepath_table::commit::{check_schemas, check_view_ids};
 use iceberg::ViewUpdate;
 use iceberg::spec::{Schema, ViewFormatVersion, ViewMetadata, ViewMetadataBuilder, ViewVersion};
 use uuid::Uuid;
@@ -89,7 +89,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return self.view_done_before(&new.identifier, &noted).await;
         }
         let NewView { identifier, location, schema, version, properties } = new;
-        check_columns(&schema)?;
+        check_schemas([&schema])?;
         check_time(version.timestamp_ms())?;
         check_history(&properties)?;
         let folder = self.folder_of(&identifier, location).await?;
@@ -206,6 +206,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         updates: Vec<ViewUpdate>,
     ) -> Result<ViewMetadata, ServiceError> {
         check_view_ids(&updates, current)?;
+        check_schemas(updates.iter().filter_map(|update| match update {
+            ViewUpdate::AddSchema { schema, .. } => Some(schema),
+            _ => None,
+        }))?;
         let mut builder = current.clone().into_builder();
         for update in updates {
             builder = match update {
@@ -216,10 +220,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     return Err(ServiceError::invalid(words));
                 }
                 ViewUpdate::UpgradeFormatVersion { format_version } => builder.upgrade_format_version(format_version),
-                ViewUpdate::AddSchema { schema, .. } => {
-                    check_columns(&schema)?;
-                    Ok(builder.add_schema(schema))
-                }
+                ViewUpdate::AddSchema { schema, .. } => Ok(builder.add_schema(schema)),
                 ViewUpdate::SetLocation { location } => {
                     self.inner.settings.check_move(current.location(), &location)?;
                     Ok(builder.set_location(location))

@@ -19,7 +19,7 @@ use iceberg::spec::{
 use iceberg::{ErrorKind, TableRequirement, TableUpdate};
 use uuid::Uuid;
 
-pub use fit::columns as check_columns;
+pub use fit::schemas as check_schemas;
 pub use form::{from_json, to_json};
 pub use numbers::check_view_ids;
 pub use specs::own_transform;
@@ -241,9 +241,8 @@ pub fn create(creation: Creation, uuid: Uuid) -> Result<TableMetadata, Misfit> {
     };
     let spec = partition_spec.unwrap_or_else(|| UnboundPartitionSpec::builder().build());
     let order = sort_order.unwrap_or_else(SortOrder::unsorted_order);
-    fit::fits_in(&schema)?;
+    fit::schemas([&schema])?;
     fit::schema(&schema, version)?;
-    fit::columns(&schema)?;
     fit::spec(&spec, &schema)?;
     fit::order(&order, &schema)?;
     let spec = specs::with_stand_ins(spec, |name| schema.field_by_name(name).is_some());

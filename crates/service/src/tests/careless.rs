@@ -171,3 +171,31 @@ async fn a_commit_to_a_view_has_limits() {
     assert_eq!(kind(commit(vec![created; 6000], 1).await), Kind::Invalid);
     assert_eq!(kind(commit(vec![created, uuid::Uuid::nil(), created], 1).await), Kind::Conflict, "all must hold");
 }
+
+/// For views as for tables, and for all schemas of a commit together.
+#[tokio::test(start_paused = true)]
+async fn a_request_brings_no_more_columns_than_a_server_can_compare() {
+    let world = World::new().await;
+    let server = with(&world, &["t"]).await;
+    server.create_view(view(schema(), 1), None).await.unwrap();
+    let wide = |columns: i32| {
+        let column = |id| NestedField::optional(id, format!("c{id}"), Type::Primitive(PrimitiveType::Long)).into();
+        Schema::builder().with_fields((1..=columns).map(column)).build().unwrap()
+    };
+    let other = |schema| NewView { identifier: table("w"), ..view(schema, 1) };
+    let add = |schema| iceberg::ViewUpdate::AddSchema { schema, last_column_id: None };
+    let of_view = |updates| ViewCommit { uuids: Vec::new(), creates: false, updates };
+    let add_to_table = TableUpdate::AddSchema { schema: wide(50_001) };
+    let of_table = TableCommit { updates: vec![add_to_table], ..set("a", None) };
+    for refused in [
+        server.create_view(other(wide(50_001)), None).await.map(drop),
+        server.commit_view(&table("v"), of_view(vec![add(wide(50_001))]), None).await.map(drop),
+        server.commit_view(&table("v"), of_view(vec![add(wide(50_000)), add(schema())]), None).await.map(drop),
+        server.create_table(NewTable { schema: wide(50_001), ..new("u") }, None).await.map(drop),
+        server.commit_table(&table("t"), of_table).await.map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(error.kind == Kind::Invalid && error.message.contains("50001 columns; at most 50000"), "{error}");
+    }
+    server.create_view(other(wide(1000)), None).await.unwrap();
+}

@@ -36,15 +36,17 @@ pub(super) fn check(updates: &[TableUpdate], current: &TableMetadata) -> Result<
     });
     let version = upgraded.fold(current.format_version(), FormatVersion::max);
     let mut newest: &Schema = current.current_schema();
-    let (mut brought, mut earlier) = (0, None);
+    let mut earlier = None;
+    let brought = updates.iter().filter_map(|update| match update {
+        TableUpdate::AddSchema { schema } => Some(schema),
+        _ => None,
+    });
+    schemas(brought)?;
     for update in updates {
         match update {
             TableUpdate::AssignUuid { uuid } => same_uuid(current.uuid(), *uuid)?,
             TableUpdate::AddSchema { schema } => {
                 newest = schema;
-                brought += size(schema);
-                at_most("columns", brought, MOST_COLUMNS)?;
-                columns(schema)?;
                 // A table that came with what its version does not have can still be changed.
                 if self::schema(current.current_schema(), version).is_ok() {
                     self::schema(schema, version)?;
@@ -71,9 +73,19 @@ fn at_most(what: &str, found: usize, most: usize) -> Result<(), Misfit> {
     if found > most { Err(Misfit::Invalid(format!("{found} {what}; at most {most} are allowed"))) } else { Ok(()) }
 }
 
-/// Refuses a schema with more columns than one commit may bring.
-pub(super) fn fits_in(schema: &Schema) -> Result<(), Misfit> {
-    at_most("columns", size(schema), MOST_COLUMNS)
+/// Refuses the schemas that one request brings to a table or view: more columns together than one commit may bring, or
+/// columns that no table or view can have.
+///
+/// # Errors
+/// [`Misfit::Invalid`] says which of the two.
+pub fn schemas<'a>(brought: impl IntoIterator<Item = &'a Schema>) -> Result<(), Misfit> {
+    let mut sum = 0;
+    for schema in brought {
+        sum += size(schema);
+        at_most("columns", sum, MOST_COLUMNS)?;
+        columns(schema)?;
+    }
+    Ok(())
 }
 
 /// The columns of a schema, at all depths.
@@ -272,10 +284,7 @@ pub(super) fn same_ids(
 }
 
 /// Refuses columns that no table or view can have.
-///
-/// # Errors
-/// [`Misfit::Invalid`] names one of them, and why.
-pub fn columns(schema: &Schema) -> Result<(), Misfit> {
+fn columns(schema: &Schema) -> Result<(), Misfit> {
     let variant = |id: &i32| schema.field_by_id(*id).is_some_and(|column| newer_type(column).is_some());
     if let Some(id) = schema.identifier_field_ids().find(variant) {
         return Err(Misfit::Invalid(format!("the column {id} identifies rows, and is of a type that cannot")));
