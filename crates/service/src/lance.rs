@@ -50,8 +50,9 @@ pub struct LanceTable {
     pub location: String,
     /// The properties that its users gave it.
     pub properties: BTreeMap<String, String>,
-    /// Whether the server orders its commits.
-    pub managed: bool,
+    /// The number of its newest version (0: it has none yet) if the server orders its commits; else `None`, because
+    /// only the store knows its versions.
+    pub newest: Option<u64>,
 }
 
 /// A table to declare or to register.
@@ -70,12 +71,18 @@ pub(crate) fn is_lance(entry: &Entry) -> bool {
 }
 
 impl LanceTable {
+    /// Whether the server orders its commits.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.newest.is_some()
+    }
+
     fn of(entry: Entry) -> Result<Self, ServiceError> {
-        let managed = Head::of(&entry)?.is_some();
+        let newest = Head::of(&entry)?.map(|head| head.version);
         let Entry { location, mut properties, .. } = entry;
         properties.remove(FORMAT);
         let location = location.ok_or_else(|| ServiceError::new(Kind::Broken, "the table has no location"))?;
-        Ok(Self { location, properties, managed })
+        Ok(Self { location, properties, newest })
     }
 }
 
@@ -232,12 +239,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         LanceTable::of(self.inner.lance_entry(table).await?)
     }
 
-    /// Whether a client has written a version of the table.
+    /// Whether the table has a version.
     ///
     /// # Errors
     /// If the store does not answer.
     pub async fn is_lance_written(&self, table: &LanceTable) -> Result<bool, ServiceError> {
-        paths::has_versions(&self.inner.files, &table.location).await
+        match table.newest {
+            // What lies in its folder may be a manifest that is staged, and no version yet.
+            Some(newest) => Ok(newest > 0),
+            None => paths::has_versions(&self.inner.files, &table.location).await,
+        }
     }
 
     /// The tables of Lance directly in a namespace.

@@ -38,9 +38,10 @@ struct Described {
 }
 
 fn described(app: &App, table: LanceTable, vended: Option<Vended>) -> Described {
-    let LanceTable { location, properties, managed } = table;
+    let managed_versioning = table.is_managed();
+    let LanceTable { location, properties, .. } = table;
     let storage_options = of_lance(vended.as_ref().map_or(&*app.storage, |vended| &vended.config));
-    Described { location, properties, storage_options, managed_versioning: managed, ..Described::default() }
+    Described { location, properties, storage_options, managed_versioning, ..Described::default() }
 }
 
 fn placed<'a>(name: &'a Identifier, table: &'a LanceTable) -> Placed<'a> {

@@ -44,7 +44,7 @@ pub(super) async fn page(
                 Err(error) => return Err(error),
             }
             let table = service.describe_lance(&asked).await?;
-            if !table.managed {
+            if !table.is_managed() {
                 return Ok(Found::Lance(table, Vec::new(), false));
             }
             let page = VersionPage { after: None, size: Some(MOST_VERSIONS) };
@@ -127,10 +127,10 @@ fn of_lance(table: &Identifier, lance: &LanceTable, versions: &[LanceVersion], m
         (headline(table, "Lance"))
         dl.facts {
             (fact("location", &html! { code { (shortened(&lance.location, 400)) } }))
-            (fact("commits ordered by", &text(if lance.managed { "this catalog" } else { "the store" })))
+            (fact("commits ordered by", &text(if lance.is_managed() { "this catalog" } else { "the store" })))
         }
         h2 { "Versions" }
-        @if !lance.managed {
+        @if !lance.is_managed() {
             p.none { "The catalog keeps the name and the folder of this table; its versions are known to Lance's clients." }
         } @else if versions.is_empty() { p.none { "Nothing has been written yet." } }
         @else {

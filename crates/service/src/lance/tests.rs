@@ -152,7 +152,7 @@ async fn a_table_lives_and_is_purged() {
     server.create_namespace(&space, None).await.unwrap();
 
     let declared = server.declare_lance(new(&table)).await.unwrap();
-    assert!(declared.location.starts_with("s3://b/lake/a/t-") && !declared.managed);
+    assert!(declared.location.starts_with("s3://b/lake/a/t-") && !declared.is_managed());
     assert_eq!(kind(server.declare_lance(new(&table)).await), Kind::Exists);
     assert_eq!(server.describe_lance(&table).await.unwrap(), declared);
     assert!(!server.is_lance_written(&declared).await.unwrap());
@@ -261,6 +261,8 @@ async fn the_server_orders_versions() {
     assert_eq!(kind(server.create_lance_version(&table, &none).await), Kind::Invalid);
     let early = staged(&server, &location, 2, "early").await;
     assert_eq!(kind(server.create_lance_version(&table, &early).await), Kind::Invalid);
+    let declared = server.describe_lance(&table).await.unwrap();
+    assert!(!server.is_lance_written(&declared).await.unwrap(), "a staged manifest is no version");
     let mut requests = Vec::new();
     for version in 1..=20 {
         let request = staged(&server, &location, version, &format!("one-{version}")).await;
@@ -268,6 +270,7 @@ async fn the_server_orders_versions() {
         assert_eq!(created.path, paths::in_store(&paths::manifest(&location, version)));
         let content = server.inner.files.read(&paths::manifest(&location, version)).await.unwrap();
         assert_eq!(content, format!("one-{version}"));
+        assert!(server.is_lance_written(&server.describe_lance(&table).await.unwrap()).await.unwrap());
         // The same again, and another manifest of the same number.
         assert_eq!(server.create_lance_version(&table, &request).await.unwrap(), created);
         let other = staged(&server, &location, version, &format!("two-{version}")).await;
@@ -362,7 +365,7 @@ async fn a_version_whose_server_died_is_published_by_the_next() {
     let third = staged(&server, &location, 3, "third").await;
     assert_eq!(kind(other.create_lance_version(&again, &third).await), Kind::NoTable);
     let registered = NewLanceTable { location: Some(location), ..new(&table) };
-    assert!(!other.register_lance(registered).await.unwrap().managed);
+    assert!(!other.register_lance(registered).await.unwrap().is_managed());
 }
 
 /// Files of which a staged manifest is read late: when the other delivery of its request was done, and has deleted it.
