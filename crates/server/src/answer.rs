@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::frames;
+use crate::objects::Object;
 use crate::operations::sending::IsShared;
 
 /// An error on its way to a client of Iceberg.
@@ -117,9 +118,9 @@ pub(crate) fn no_store(mut response: Response) -> Response {
     response
 }
 
-/// The value in the body of a request.
+/// The value in the body of a request, which must be an object.
 pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    glidepath_table::json::decode(body).map_err(|error| {
+    glidepath_table::json::decode(body).map(|Object(value)| value).map_err(|error| {
         let why = glidepath_table::unreadable::explained(body, &error);
         Problem(ServiceError::invalid(format!("the body of the request is wrong: {why}")))
     })

@@ -12,6 +12,7 @@ mod credentials;
 mod frames;
 mod iceberg;
 mod lance;
+mod objects;
 mod operations;
 mod pace;
 mod people;

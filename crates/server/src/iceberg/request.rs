@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::answer::{Problem, parsed};
+use crate::objects::object;
 use crate::security::check::Asker;
 
 /// The parts of a namespace in a path or a query.
@@ -209,6 +210,8 @@ pub(crate) struct Names {
 /// The names of a rename.
 #[derive(Deserialize)]
 pub(crate) struct Rename {
+    #[serde(deserialize_with = "object")]
     pub(crate) source: WireName,
+    #[serde(deserialize_with = "object")]
     pub(crate) destination: WireName,
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
 use crate::answer::{Problem, json, no_store, with_metadata};
 use crate::credentials::{Placed, Said, Vended, wanted};
+use crate::objects::{object, object_or_none, objects, objects_or_none};
 use crate::operations::sending::IsShared;
 use crate::security::check::Asker;
 use crate::state::App;
@@ -35,8 +36,11 @@ pub(super) async fn list(
 pub(super) struct Create {
     name: String,
     location: Option<String>,
+    #[serde(deserialize_with = "object")]
     schema: Schema,
+    #[serde(default, deserialize_with = "object_or_none")]
     partition_spec: Option<UnboundPartitionSpec>,
+    #[serde(default, deserialize_with = "object_or_none")]
     write_order: Option<SortOrder>,
     #[serde(default, deserialize_with = "or_default")]
     stage_create: bool,
@@ -214,10 +218,11 @@ pub(super) async fn exists(State(app): State<App>, Named(table): Named) -> Resul
 
 #[derive(Deserialize)]
 pub(super) struct Commit {
+    #[serde(default, deserialize_with = "object_or_none")]
     identifier: Option<WireName>,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "objects_or_none")]
     requirements: Vec<TableRequirement>,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "objects_or_none")]
     updates: Vec<TableUpdate>,
 }
 
@@ -234,7 +239,7 @@ pub(super) async fn commit(
 
 #[derive(Deserialize)]
 pub(super) struct Transaction {
-    #[serde(rename = "table-changes")]
+    #[serde(rename = "table-changes", deserialize_with = "objects")]
     changes: Vec<Commit>,
 }
 

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
 use crate::answer::{Problem, json, with_metadata};
+use crate::objects::{object, objects_or_none};
 use crate::state::App;
 
 pub(super) async fn list(
@@ -42,7 +43,9 @@ fn loaded(body: &Loaded<ViewMetadata>) -> Response {
 pub(super) struct Create {
     name: String,
     location: Option<String>,
+    #[serde(deserialize_with = "object")]
     schema: Schema,
+    #[serde(deserialize_with = "object")]
     view_version: ViewVersion,
     #[serde(default, deserialize_with = "or_default")]
     properties: HashMap<String, String>,
@@ -80,9 +83,9 @@ enum Requirement {
 
 #[derive(Deserialize)]
 pub(super) struct Commit {
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "objects_or_none")]
     requirements: Vec<Requirement>,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "objects_or_none")]
     updates: Vec<ViewUpdate>,
 }
 

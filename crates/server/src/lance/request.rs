@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::Fault;
+use crate::objects::plain;
 
 const DELIMITER: &str = "$";
 
@@ -115,14 +116,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Call<T> {
             b"" | b"null" => b"{}",
             body => body,
         };
-        let WithId { id } = parsed(body)?;
-        Ok(Self { id: resolved(&path, id, &delimiter)?, value: parsed(body)? })
+        let WithId { id } = plain(body)?;
+        Ok(Self { id: resolved(&path, id, &delimiter)?, value: plain(body)? })
     }
-}
-
-fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, ServiceError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ServiceError::invalid(format!("the body of the request is wrong: {error}")))
 }
 
 /// The id of a request from its path and its body.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::{Fault, unsupported_because};
 use super::request::{Asked, Call, PageAsked};
 use crate::answer::json;
+use crate::objects::objects;
 use crate::state::App;
 
 #[derive(Serialize)]
@@ -114,6 +115,7 @@ pub(super) async fn describe(State(app): State<App>, call: Call<Describe>) -> Re
 
 #[derive(Deserialize)]
 pub(super) struct Delete {
+    #[serde(deserialize_with = "objects")]
     ranges: Vec<Range>,
     branch: Option<String>,
 }

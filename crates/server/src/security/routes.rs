@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::iceberg::request::{Rename, WireName, or_default, parts};
 use crate::lance::request::Call;
+use crate::objects::{object_or_none, objects, plain};
 
 /// Where a request names what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,23 +194,19 @@ struct Change {
 
 #[derive(Deserialize)]
 struct Tables {
-    #[serde(rename = "table-changes")]
+    #[serde(rename = "table-changes", deserialize_with = "objects")]
     changes: Vec<OfTable>,
 }
 
 #[derive(Deserialize)]
 struct OfTable {
+    #[serde(default, deserialize_with = "object_or_none")]
     identifier: Option<WireName>,
 }
 
 #[derive(Deserialize)]
 struct ParentAsked {
     parent: Option<String>,
-}
-
-fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ServiceError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ServiceError::invalid(format!("the body of the request is wrong: {error}")))
 }
 
 /// The rights that a request needs. It reads paths and bodies as the handlers do.
@@ -227,25 +224,25 @@ pub(crate) async fn checks(rule: &Rule, request: &mut Parts, body: &Bytes) -> Re
         Place::Namespace => Ok(vec![on_namespace(named(request).await?.namespace, needs)]),
         Place::Properties => {
             let namespace = named(request).await?.namespace;
-            let Change { updates, removals } = parsed(body)?;
+            let Change { updates, removals } = plain(body)?;
             let granting = granting(&namespace, updates.iter(), removals.iter())?;
             Ok([Some(on_namespace(namespace, needs)), granting].into_iter().flatten().collect())
         }
         Place::Table => Ok(vec![on_object(named(request).await?, needs, false)]),
         Place::View => Ok(vec![on_object(named(request).await?, needs, true)]),
         Place::NewNamespace => {
-            let NewNamespace { namespace, properties } = parsed(body)?;
+            let NewNamespace { namespace, properties } = plain(body)?;
             let granting = granting(&namespace, properties.iter(), [].iter())?;
             let mut above = namespace;
             above.pop();
             Ok([Some(on_namespace(above, needs)), granting].into_iter().flatten().collect())
         }
         Place::Rename(is_view) => {
-            let Rename { source, destination } = parsed(body)?;
+            let Rename { source, destination } = plain(body)?;
             Ok(vec![on_object(source.into(), needs, is_view), on_namespace(destination.namespace, needs)])
         }
         Place::Tables => {
-            let Tables { changes } = parsed(body)?;
+            let Tables { changes } = plain(body)?;
             let named = changes.into_iter().filter_map(|change| change.identifier);
             // The handler refuses the whole request if one has no identifier.
             Ok(named.map(|name| on_object(name.into(), needs, false)).collect())

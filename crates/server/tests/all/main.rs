@@ -6,6 +6,7 @@ mod access;
 mod answers;
 mod creation;
 mod credentials;
+mod forms;
 mod fuzz;
 mod iceberg_rust;
 mod operations;
