@@ -147,6 +147,12 @@ fn tag(app: &App, location: &str, asked: &str) -> String {
     format!("\"{plain}-{:016x}{asked}\"", digest.finish())
 }
 
+/// Whether the client has the answer with this tag: it names the tag, or `*` for any.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let named = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+    named.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
+}
+
 fn with_tag(app: &App, mut response: Response, location: &str, asked: &str) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag(app, location, asked)) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -179,9 +185,7 @@ pub(super) async fn load(
     let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
     let suffix = format!("{}{mark}", if refs { "-refs" } else { "" });
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
-    let own = tag(&app, &body.location, &suffix);
-    if known.split(',').any(|known| known.trim().trim_start_matches("W/") == own) {
+    if is_known(&headers, &tag(&app, &body.location, &suffix)) {
         return Ok(with_tag(&app, StatusCode::NOT_MODIFIED.into_response(), &body.location, &suffix));
     }
     let storage = Storage::of(&app, vended.as_ref());

@@ -53,3 +53,27 @@ async fn an_array_is_no_object() {
         assert!(table["metadata"]["properties"]["a"].is_null(), "{table}");
     }
 }
+
+/// RFC 9110: several lines of a header are one list, and `*` is any tag.
+#[tokio::test]
+async fn not_modified_is_told_for_each_form_of_the_question() {
+    let (folder, config) = local();
+    let server = start(folder, config).await;
+    server.create_namespace(&["n"], "").await;
+    server.create_table("n", "t", "").await;
+    let path = "/v1/namespaces/n/tables/t";
+    let loaded = server.request("GET", path, "").send().await.unwrap();
+    let tag = loaded.headers()["etag"].to_str().unwrap().to_owned();
+    for (lines, known) in [
+        (vec![tag.clone()], true),
+        (vec!["*".to_owned()], true),
+        (vec!["\"other\"".to_owned(), tag.clone()], true),
+        (vec![format!("\"other\", W/{tag}")], true),
+        (vec!["\"*\"".to_owned(), "\"other\"".to_owned()], false),
+    ] {
+        let request =
+            lines.iter().fold(server.request("GET", path, ""), |request, line| request.header("if-none-match", line));
+        let status = request.send().await.unwrap().status();
+        assert_eq!(status == StatusCode::NOT_MODIFIED, known, "{lines:?}: {status}");
+    }
+}
