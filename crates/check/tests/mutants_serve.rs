@@ -39,7 +39,7 @@ const MISTAKES: [(Mistake, &str, &str); 28] = [
     (Mistake::Service(Mutant::StagedIsTrusted), LANCE, "repeats"),
     (Mistake::Service(Mutant::DoubtedCopyDeleted), LANCE, "deaths"),
     (Mistake::Service(Mutant::RepeatIsConflict), LANCE, "repeats"),
-    (Mistake::Service(Mutant::DeregisteredUnpublished), LANCE, "crowd"),
+    (Mistake::Service(Mutant::DeregisteredUnpublished), LANCE, "deaths"),
     (Mistake::Rebase(table::Mutant::LeftOutAllowed), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::ManifestsUnread), CHAIN, "crowd"),
     (Mistake::Rebase(table::Mutant::OverwriteRebased), CHAIN, "crowd"),

@@ -149,7 +149,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
         };
         let pointer = if managed { Head::none(&folder.location).text()? } else { folder.location.clone() };
-        let claim = self.inner.claim_unused(&folder, &identifier.catalog_name()?).await?;
+        let claim = match self.inner.claim_unused(&folder, &identifier.catalog_name()?).await {
+            Ok(claim) => claim,
+            Err(error) => return Err(self.taken(error, &identifier, EntryKind::Table).await),
+        };
         let conditions = self.inner.conditions(&folder, claim.as_ref()).await?;
         let answer = self.create_lance(&identifier, (folder.location, pointer), properties, conditions).await;
         self.inner.settle_claim(claim, &answer).await;
@@ -227,8 +230,13 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let entry = Entry { kind, properties, location, pointer, ..Entry::namespace() };
         actions.push(Action::Create { name: identifier.catalog_name()?, entry: entry.clone() });
         let done = self.inner.commit_once(None, actions, "").await;
-        done.map_err(|failure| failure.told(|refusal| created_told(refusal, identifier)))?;
-        LanceTable::of(entry)
+        match done {
+            Ok(_) => LanceTable::of(entry),
+            Err(failure) => {
+                let error = failure.told(|refusal| created_told(refusal, identifier));
+                Err(self.taken(error, identifier, EntryKind::Table).await)
+            }
+        }
     }
 
     /// A table as it is now.
@@ -281,7 +289,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             Refusal::WrongKind { name, .. } if *name != old => Some(no_namespace(&name.parts())),
             _ => None,
         };
-        self.inner.change_lance(from, false, rename, told).await.map(drop)
+        match self.inner.change_lance(from, false, rename, told).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.taken(error, to, EntryKind::Table).await),
+        }
     }
 
     /// Removes the name of a table. Its files stay, and can be registered again.

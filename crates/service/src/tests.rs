@@ -12,6 +12,7 @@ mod refusals;
 mod registering;
 mod repeats;
 mod several;
+mod told;
 mod version1;
 
 use std::collections::HashMap;
