@@ -14,9 +14,13 @@ use crate::locations::{checked_folder, of_namespace};
 use crate::mutant::{self, Mutant};
 use crate::names::{Identifier, dotted, is_hidden, namespace_name};
 use crate::reading::is_iceberg;
+use crate::tables::{bare_words, is_bare};
 
 /// The most entries of a page that a client can ask for.
 const MOST_OF_A_PAGE: usize = 1000;
+
+/// How many entries of a namespace are looked at that is not empty, for one that clients do not see.
+const LOOKED_AT: usize = 100;
 
 /// The most bytes of a namespace's properties, keys and values: each answer about it has all of them.
 const MOST_OF_PROPERTIES: usize = 2 << 20;
@@ -236,17 +240,28 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Err(ServiceError::invalid("the root cannot be dropped"));
         };
         let action = Action::Drop { name, kind: EntryKind::Namespace, expected: None };
-        let done = self.inner.commit_once(key, vec![action], "").await;
-        done.map(drop).map_err(|failure| {
-            failure.told(|refusal| match refusal {
-                Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_namespace(parts)),
-                Refusal::NotEmpty(_) => {
-                    let words = format!("Namespace {} is not empty", dotted(parts));
-                    Some(ServiceError::new(Kind::NotEmpty, words))
-                }
-                _ => None,
-            })
-        })
+        let Err(failure) = self.inner.commit_once(key, vec![action], "").await else { return Ok(()) };
+        let mut error = failure.told(|refusal| match refusal {
+            Refusal::NotFound(_) | Refusal::WrongKind { .. } => Some(no_namespace(parts)),
+            Refusal::NotEmpty(_) => {
+                let words = format!("Namespace {} is not empty", dotted(parts));
+                Some(ServiceError::new(Kind::NotEmpty, words))
+            }
+            _ => None,
+        });
+        if let (Kind::NotEmpty, Some(unseen)) = (error.kind, self.bare_in(parts).await) {
+            error.message.push_str(&bare_words(&unseen));
+        }
+        Err(error)
+    }
+
+    /// One of the first entries of a namespace that clients do not see, after the error that it is not empty.
+    async fn bare_in(&self, parts: &[String]) -> Option<Identifier> {
+        let (at, parent) = (self.head().await.ok()?, namespace_name(parts).ok()?);
+        let what = |_: &Name, entry: &Entry| Some(is_bare(entry));
+        let catalog = self.inner.committer.catalog();
+        let first = catalog.list(&at, parent.as_ref(), None, LOOKED_AT, what).await.ok()?;
+        first.iter().find(|(_, is_bare)| *is_bare).map(|(name, _)| Identifier::of(name))
     }
 
     /// Changes properties of a namespace.
@@ -363,7 +378,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// [`Kind::NoNamespace`].
     pub async fn list_views(&self, namespace: &[String], page: &Page) -> Result<Listing<Identifier>, ServiceError> {
-        let found = self.listed(namespace, page, |_, entry| entry.kind == EntryKind::View).await?;
+        let found = self.listed(namespace, page, |_, entry| entry.kind == EntryKind::View && !is_bare(entry)).await?;
         Ok((found.0.iter().map(Identifier::of).collect(), found.1))
     }
 

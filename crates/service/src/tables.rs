@@ -166,22 +166,24 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         }
     }
 
-    /// The error that a name is taken, with what it is taken by if that is of another kind.
+    /// The error that a name is taken, with what it is taken by if that is of another kind, or is nothing that a client
+    /// sees.
     pub(crate) async fn taken(&self, error: ServiceError, by: &Identifier, wanted: EntryKind) -> ServiceError {
-        match self.taken_by(&error, by).await {
-            Some(kind) if kind != wanted => same_name(kind, by),
-            _ => error,
+        let Some(entry) = self.taken_by(&error, by).await else { return error };
+        let mut error = if entry.kind == wanted { error } else { same_name(entry.kind, by) };
+        if is_bare(&entry) {
+            error.message.push_str(&bare_words(by));
         }
+        error
     }
 
     /// What has a name now, after the error that it is taken.
-    async fn taken_by(&self, error: &ServiceError, name: &Identifier) -> Option<EntryKind> {
+    async fn taken_by(&self, error: &ServiceError, name: &Identifier) -> Option<Entry> {
         if error.kind != Kind::Exists {
             return None;
         }
         let at = self.head().await.ok()?;
-        let entry = self.entry(&at, &name.catalog_name().ok()?).await.ok()??;
-        Some(entry.kind)
+        self.entry(&at, &name.catalog_name().ok()?).await.ok()?
     }
 
     /// A commit that asserts that the table does not exist creates it.
@@ -207,7 +209,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             answer => return answer,
         };
         // A view or a namespace has the name: a retry cannot help, so clients are told so.
-        if self.taken_by(&error, identifier).await.is_some_and(|kind| kind != EntryKind::Table) {
+        if self.taken_by(&error, identifier).await.is_some_and(|entry| entry.kind != EntryKind::Table) {
             return Err(error);
         }
         match self.inner.current(&name).await? {
@@ -324,7 +326,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             _ => None,
         });
         // Where a view is involved, clients look for other words.
-        Err(match self.taken_by(&error, to).await {
+        Err(match self.taken_by(&error, to).await.map(|entry| entry.kind) {
             Some(EntryKind::Namespace) => same_name(EntryKind::Namespace, to),
             Some(found) if kind == EntryKind::View || found == EntryKind::View => {
                 let words =
@@ -444,6 +446,19 @@ pub(crate) fn made(updates: &[iceberg::TableUpdate], table: &TableMetadata) -> b
         && updates
             .iter()
             .any(|update| matches!(update, iceberg::TableUpdate::AssignUuid { uuid } if *uuid == table.uuid()))
+}
+
+/// Whether an entry is a table or view without metadata, which clients of the server do not see.
+pub(crate) fn is_bare(entry: &Entry) -> bool {
+    entry.kind != EntryKind::Namespace && entry.pointer.is_none()
+}
+
+/// What to say of such an entry in the answer to a request that it is in the way of.
+pub(crate) fn bare_words(name: &Identifier) -> String {
+    format!(
+        "; {} is an entry without metadata, which `glidepath catalog` made: `glidepath catalog drop` removes it",
+        name.dotted()
+    )
 }
 
 /// The word of Iceberg's clients.
