@@ -188,12 +188,22 @@ fn dated(builder: TableMetadataBuilder, current: &TableMetadata, at: i64) -> Res
     Ok(builder.add_snapshot(snapshot).map_err(|error| misfit(&error))?.remove_snapshots(&[free]))
 }
 
+const REMOVES_CURRENT: &str = "the current snapshot of the table would be removed; move the branch main to another snapshot \
+                               first (set-snapshot-ref), in the same commit or in one before";
+
 fn applied(mut builder: TableMetadataBuilder, updates: Vec<TableUpdate>) -> Result<TableMetadataBuildResult, Misfit> {
     let shapes = updates.iter().any(fit::shapes_rows);
+    let removes = updates.iter().any(|update| matches!(update, TableUpdate::RemoveSnapshots { .. }));
     for update in updates {
         builder = update.apply(builder).map_err(|error| misfit(&error))?;
     }
-    let built = builder.build().map_err(|error| misfit(&error))?;
+    let built = builder.build().map_err(|error| match misfit(&error) {
+        // The crate says this of a log whose last snapshot is gone.
+        Misfit::Invalid(words) if removes && words.contains("latest entry is not the current snapshot") => {
+            Misfit::Invalid(REMOVES_CURRENT.to_owned())
+        }
+        misfit => misfit,
+    })?;
     if shapes {
         fit::result(&built.metadata)?;
     }

@@ -68,3 +68,24 @@ async fn a_table_of_lance_is_told_what_has_its_name() {
         assert!(error.kind == Kind::Exists && told, "{error}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_current_snapshot_is_removed_after_its_branch_has_moved() {
+    let server = with(&World::new().await, &["t"]).await;
+    for id in [1, 2] {
+        let on = loaded(&server, "t").await;
+        let list = format!("{}/metadata/snap-{id}.avro", on.metadata.location());
+        server.inner.files.write(&list, "l".into()).await.unwrap();
+        server.commit_table(&table("t"), append(&on.metadata, id)).await.unwrap();
+    }
+    let removal = TableUpdate::RemoveSnapshots { snapshot_ids: vec![2] };
+    let back = TableUpdate::SetSnapshotRef {
+        ref_name: "main".to_owned(),
+        reference: SnapshotReference { snapshot_id: 1, retention: SnapshotRetention::branch(None, None, None) },
+    };
+    let commit = |updates: Vec<TableUpdate>| TableCommit { requirements: Vec::new(), updates, key: None };
+    let refused = server.commit_table(&table("t"), commit(vec![removal.clone()])).await.unwrap_err();
+    assert!(refused.kind == Kind::Invalid && refused.message.contains("move the branch main"), "{refused}");
+    let moved = server.commit_table(&table("t"), commit(vec![back, removal])).await.unwrap();
+    assert_eq!(moved.metadata.current_snapshot_id(), Some(1));
+}
