@@ -29,6 +29,7 @@ use crate::error::ServiceError;
 use crate::locations::{is_same, is_within, meet, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::Identifier;
+use crate::registering::IN_USE;
 use crate::tables::exists;
 use crate::{Inner, Service, lance, leaving, locations, purge};
 
@@ -349,15 +350,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 
     /// Whether what has the name `own` has no files in or around these locations. Refuses them if any other table or
-    /// view has some, or has one of these files. Reads every entry of the catalog.
+    /// view has some, or has one of these files, which are to be registered. Reads every entry of the catalog.
     pub(crate) async fn is_free(&self, locations: &[&str], files: &[&str], own: &Name) -> Result<bool, ServiceError> {
         let used = self.used_by(locations, files).await?;
         if used.iter().any(|name| name != own) {
+            let Some(location) = locations.first().filter(|_| files.is_empty()) else {
+                return Err(ServiceError::invalid(IN_USE));
+            };
             // Not which one: the client may not know of it.
             let words = format!(
-                "the location {:?} is not allowed: another table or view has files in it or around it; leave the \
-                 location out, so that the server chooses one, or name another",
-                locations.first().copied().unwrap_or_default()
+                "the location {location:?} is not allowed: another table or view has files in it or around it; leave the \
+                 location out, so that the server chooses one, or name another"
             );
             return Err(ServiceError::invalid(words));
         }

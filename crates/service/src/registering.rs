@@ -27,6 +27,10 @@ use crate::table_queues::Answer;
 use crate::tables::{created_told, exists};
 use crate::{Service, locations, purge, sound};
 
+/// Why a metadata file is not registered. Not which table or view: the client may not know of it.
+pub(crate) const IN_USE: &str = "another table or view has the metadata file, or files in or around its location or another folder \
+                                 that it names; drop that one first, a table without a purge";
+
 /// A table to register: its metadata exists already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
@@ -130,9 +134,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             return Err(self.taken(exists(identifier), identifier, EntryKind::Table).await);
         }
         if used.iter().any(|other| *other != name) {
-            let words = "another table or view has the metadata file, or files in or around its location or another folder that it \
-                         names; drop that table first, without a purge";
-            return Err(ServiceError::invalid(words));
+            return Err(ServiceError::invalid(IN_USE));
         }
         let mut actions = vec![self.inner.check_not_leaving(replaced.as_ref(), &body).await?];
         if let Some(entry) = replaced {

@@ -89,3 +89,13 @@ async fn a_current_snapshot_is_removed_after_its_branch_has_moved() {
     let moved = server.commit_table(&table("t"), commit(vec![back, removal])).await.unwrap();
     assert_eq!(moved.metadata.current_snapshot_id(), Some(1));
 }
+
+/// It names no location, so it can leave none out.
+#[tokio::test(start_paused = true)]
+async fn a_view_that_is_registered_twice_is_told_what_is_in_the_way() {
+    let server = with(&World::new().await, &[]).await;
+    let view = server.create_view(super::careless::view(schema(), 1), None).await.unwrap();
+    let refused = server.register_view(&table("w"), &view.location, None).await.unwrap_err();
+    assert!(refused.kind == Kind::Invalid && refused.message.contains("has the metadata file"), "{refused}");
+    assert!(!refused.message.contains("leave the location out"), "{refused}");
+}
