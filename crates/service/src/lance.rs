@@ -141,7 +141,10 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             }
             None => {
                 let base = match namespace.properties.get("location") {
-                    Some(base) => paths::checked_folder(base, &self.allowed(&identifier.namespace))?,
+                    Some(base) => {
+                        let folder = paths::checked_folder(base, &self.allowed(&identifier.namespace));
+                        locations::of_property(&identifier.namespace, folder)?
+                    }
                     None => paths::of_namespace(&self.inner.settings.warehouse, &identifier.namespace),
                 };
                 let fresh = paths::fresh(&base, &identifier.name, self.inner.fresh_uuid());

@@ -7,6 +7,7 @@ pub(crate) use glidepath_table::files::{is_within, unslashed};
 use uuid::Uuid;
 
 use crate::error::{Kind, ServiceError};
+use crate::names::dotted;
 use crate::{Settings, placing};
 
 /// Whether two locations are one, as far as their spelling tells.
@@ -133,6 +134,19 @@ pub(crate) fn checked_folder(location: &str, allowed: &str) -> Result<String, Se
     checked(location, allowed)
 }
 
+/// The same for the property `location` of a namespace, of which the client of a table may not know.
+pub(crate) fn of_property(namespace: &[String], checked: Result<String, ServiceError>) -> Result<String, ServiceError> {
+    checked.map_err(|error| {
+        let words = format!(
+            "{}. It is the property \"location\" of the namespace {}: set that to another folder, or remove it, or name a \
+             location in this request",
+            error.message,
+            dotted(namespace)
+        );
+        ServiceError { message: words, ..error }
+    })
+}
+
 impl Settings {
     /// The folder in which a client may choose locations for a namespace.
     pub(crate) fn folder_of(&self, namespace: &[String]) -> String {
@@ -209,7 +223,7 @@ pub(crate) fn checked(location: &str, allowed: &str) -> Result<String, ServiceEr
     let Some(rest) =
         unslashed(location).strip_prefix(&format!("{}/", unslashed(allowed.trim_end_matches('/')))).map(str::to_owned)
     else {
-        return wrong(&format!("tables of this server are kept under {allowed}/"));
+        return wrong(&format!("it must be in {allowed}/"));
     };
     if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return wrong("a part of it is empty, . or ..");

@@ -257,7 +257,9 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let allowed = settings.folder_of(&identifier.namespace);
         let named = namespace.properties.contains_key("location");
         let base = match namespace.properties.get("location") {
-            Some(location) => locations::checked_folder(location, &allowed),
+            Some(location) => {
+                locations::of_property(&identifier.namespace, locations::checked_folder(location, &allowed))
+            }
             None => Ok(locations::of_namespace(&settings.warehouse, &identifier.namespace)),
         };
         let Some(asked) = asked else {

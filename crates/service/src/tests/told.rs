@@ -99,3 +99,37 @@ async fn a_view_that_is_registered_twice_is_told_what_is_in_the_way() {
     assert!(refused.kind == Kind::Invalid && refused.message.contains("has the metadata file"), "{refused}");
     assert!(!refused.message.contains("leave the location out"), "{refused}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_location_that_a_namespace_names_is_said_to_be_its_property() {
+    let server = with(&World::new().await, &[]).await;
+    for wrong in ["", "x", "s3://elsewhere/x"] {
+        let updates = [("location".to_owned(), wrong.to_owned())].into();
+        let change = NamespaceChange { updates, removals: Vec::new() };
+        server.change_namespace(&["n".to_owned()], &change, None).await.unwrap();
+        let lance = NewLanceTable { identifier: table("l"), location: None, properties: Default::default() };
+        for refused in [
+            server.create_table(new("t"), None).await.map(drop),
+            server.create_view(super::careless::view(schema(), 1), None).await.map(drop),
+            server.declare_lance(lance).await.map(drop),
+        ] {
+            let error = refused.unwrap_err();
+            let told = error.message.contains("the property \"location\" of the namespace n");
+            assert!(error.kind == Kind::Invalid && told, "{wrong:?}: {error}");
+        }
+        let named = NewTable { location: Some("s3://b/lake/own".to_owned()), ..new("t") };
+        server.create_table(named, None).await.unwrap();
+        server.drop_table(&table("t"), false, None).await.unwrap();
+    }
+}
+
+/// Which is not that of all tables of the server, where each namespace has rules of its own.
+#[tokio::test(start_paused = true)]
+async fn the_folder_in_which_a_location_has_to_be_is_named() {
+    let mut server = with(&World::new().await, &[]).await;
+    let own_folders = Settings { own_folders: true, ..server.inner.settings.clone() };
+    std::sync::Arc::get_mut(&mut server.inner).unwrap().settings = own_folders;
+    let outside = NewTable { location: Some("s3://b/lake/own".to_owned()), ..new("t") };
+    let error = server.create_table(outside, None).await.unwrap_err();
+    assert!(error.message.ends_with("it must be in s3://b/lake/n/"), "{error}");
+}
