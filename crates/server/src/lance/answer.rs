@@ -78,10 +78,14 @@ pub(super) async fn unsupported(method: Method, uri: Uri) -> Response {
     unsupported_because(words).into_response()
 }
 
+/// Why a route has no answer for this method.
+pub(crate) fn no_method_words(method: &Method, path: &str) -> String {
+    format!("{path} has no method {method}; listings of namespaces and tables are GET, all others POST")
+}
+
 /// The answer to a call of a route by another method than its own.
 pub(super) async fn no_method(method: Method, uri: Uri) -> Response {
-    let words =
-        format!("{} has no method {method}; listings of namespaces and tables are GET, all others POST", uri.path());
+    let words = no_method_words(&method, uri.path());
     json(StatusCode::METHOD_NOT_ALLOWED, &Told { error: &words, code: 0 })
 }
 

@@ -3,7 +3,7 @@
 //! A name in a path is its parts with a delimiter between; `request.rs` says how a part may contain the delimiter.
 //! Every handler takes a [`request::Call`], whose `id` is what the request is about.
 
-mod answer;
+pub(crate) mod answer;
 mod namespaces;
 pub(crate) mod request;
 mod tables;

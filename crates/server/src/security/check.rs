@@ -9,8 +9,9 @@ use bytes::Bytes;
 use glidepath_access::{Access, Denied, Grants, Identity, Right, Verdict, bearer, decide, is_reserved, right_of};
 use glidepath_service::{Kind, Listing, Namespace, Page, ServiceError};
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Speech};
 use super::routes::{Check, Found, checks, find};
+use crate::lance::answer::no_method_words;
 use crate::state::App;
 
 /// Who sent a request; handlers find it among the extensions of the request.
@@ -49,7 +50,10 @@ pub(crate) async fn authorize(
         Found::Rule(rule) => rule,
         Found::Unsupported => return Ok(()),
         Found::OtherMethods => {
-            let words = format!("{route} has no method {}; GET /v1/config lists what there is", request.method);
+            let words = match Speech::of(route) {
+                Speech::Lance => no_method_words(&request.method, request.uri.path()),
+                _ => format!("{route} has no method {}; GET /v1/config lists what there is", request.method),
+            };
             return Err(Refusal::Other(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowedException", 0, words));
         }
         Found::Unknown => {

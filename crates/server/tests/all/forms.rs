@@ -77,3 +77,22 @@ async fn not_modified_is_told_for_each_form_of_the_question() {
         assert_eq!(status == StatusCode::NOT_MODIFIED, known, "{lines:?}: {status}");
     }
 }
+
+#[tokio::test]
+async fn a_wrong_method_is_told_by_the_protocol_of_its_route() {
+    let (folder, config) = local();
+    let open = start(folder, config).await;
+    let checked = secured().await;
+    for (server, user) in [(&open, ""), (&checked, "root")] {
+        for (method, path, words) in [
+            ("GET", "/v1/table/n$l/describe", "all others POST"),
+            ("POST", "/v1/namespace/n/list", "listings of namespaces and tables are GET"),
+            ("PUT", "/v1/namespaces", "GET /v1/config lists what there is"),
+        ] {
+            let (status, answer) = server.ask(method, path, user, &Value::Null).await;
+            let told = answer.to_string();
+            assert!(status == StatusCode::METHOD_NOT_ALLOWED && told.contains(words), "{method} {path}: {told}");
+            assert!(!told.contains("{id}"), "{method} {path}: {told}");
+        }
+    }
+}
