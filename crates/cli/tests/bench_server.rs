@@ -211,6 +211,30 @@ fn a_server_that_does_not_start_leaves_nothing_behind() {
     }
 }
 
+/// No request is made: neither store nor token service is there.
+#[test]
+fn a_token_service_that_cannot_be_used_is_a_mistake_on_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (sts, words) in [
+        ("aws", "add --sts-role"),
+        ("ftp://127.0.0.1:9", "the URL of the token service"),
+        ("http://127.0.0.1:9", "only if the ?endpoint= of the warehouse is http:// too"),
+    ] {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("glidepath"));
+        command.env("AWS_ACCESS_KEY_ID", "a").env("AWS_SECRET_ACCESS_KEY", "b").env("AWS_REGION", "eu-central-1");
+        command.args([
+            "serve",
+            "s3://bucket/lake?endpoint=https://127.0.0.1:9",
+            "--listen",
+            "127.0.0.1:0",
+            "--sts",
+            sts,
+        ]);
+        let error = refused(command.current_dir(folder.path()).output().unwrap(), 2);
+        assert!(error.contains("no short-lived credentials for clients") && error.contains(words), "{sts}: {error}");
+    }
+}
+
 #[test]
 fn what_cannot_be_in_a_key_value_store_is_said_before_there_is_one() {
     let folder = tempfile::tempdir().unwrap();

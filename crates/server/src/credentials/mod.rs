@@ -80,7 +80,8 @@ impl Vendor {
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
         let Store::Cloud(store) = store else { return Err(without_service(base)) };
-        let vendor = Self { sts: store.sts(options)?, kept: Kept::default(), metrics };
+        let sts = store.sts(options).map_err(|error| StartError::Credentials(error.to_string()))?;
+        let vendor = Self { sts, kept: Kept::default(), metrics };
         if let Err(error) = vendor.ask(&format!("{base}/glidepath-probe"), Permission::Read).await {
             tracing::warn!(%error, "no short-lived credentials now; they are asked for again when a client needs some");
         }
