@@ -191,6 +191,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Whether nobody can listen on both.
+fn meet(one: SocketAddr, other: SocketAddr) -> bool {
+    let any = one.is_ipv4() == other.is_ipv4() && (one.ip().is_unspecified() || other.ip().is_unspecified());
+    one.port() == other.port() && one.port() != 0 && (any || one.ip() == other.ip())
+}
+
 fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
 }
@@ -260,6 +266,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Mistake(words));
     }
     let config = arguments.config()?;
+    if let Some(second) = arguments.operations.operations_listen.filter(|second| meet(*second, arguments.listen)) {
+        let words = format!(
+            "--operations-listen {second} is the address of --listen {}; name another port, or leave --operations-listen out: \
+             then that address has /healthz, /readyz and /metrics, too",
+            arguments.listen
+        );
+        return Err(Failure::Mistake(words));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {

@@ -194,6 +194,12 @@ fn a_server_that_does_not_start_leaves_nothing_behind() {
         (format!("--listen localhost:{port}"), 1, "another process listens there: stop it, or name another port"),
         ("--listen 192.0.2.1:0 --access none.toml --plain-http".to_owned(), 2, "none.toml"),
         ("--sts aws".to_owned(), 2, "has no token service"),
+        (
+            "--listen 127.0.0.1:1 --operations-listen localhost:1".to_owned(),
+            2,
+            "is the address of --listen 127.0.0.1:1",
+        ),
+        ("--listen 127.0.0.1:1 --operations-listen 0.0.0.0:1".to_owned(), 2, "leave --operations-listen out"),
         ("--warehouse kv+file:///x".to_owned(), 2, "give the warehouse a URL of its own"),
         (format!("--warehouse {store}/objects/tables"), 2, "in which the catalog keeps its own objects"),
         (format!("--warehouse file://{}", folder.path().display()), 2, "so a table could be put over it"),
