@@ -44,9 +44,11 @@ mod whole;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use glidepath_allocator as _;
 use glidepath_lab::setting;
+use glidepath_model::visible;
 
 /// How many commits per second will land, on which store, with which protocol?
 #[derive(Parser)]
@@ -90,8 +92,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let given = with_numbers(Program::command()).get_matches();
-    let program = Program::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    let given = with_numbers(Program::command()).try_get_matches().unwrap_or_else(|error| shown(error).exit());
+    let program = Program::from_arg_matches(&given).unwrap_or_else(|error| shown(error).exit());
     let result = match program.command {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Knee(arguments) => knee::run(&arguments),
@@ -118,6 +120,21 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// A mistake on the command line. What was written there cannot control the terminal.
+fn shown(mut error: clap::Error) -> clap::Error {
+    let written = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
+    for kind in written {
+        let Some(ContextValue::String(text)) = error.get(kind) else { continue };
+        let plain = visible(text);
+        if plain != *text {
+            error.insert(kind, ContextValue::String(plain));
+            // It would repeat what was written.
+            error.remove(ContextKind::Suggested);
+        }
+    }
+    error
 }
 
 /// A negative number is a value, which the option refuses with what it allows; clap would take it for an unknown

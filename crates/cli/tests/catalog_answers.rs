@@ -156,6 +156,25 @@ fn hidden_characters_are_shown_in_whatever_people_read() {
     assert!(shown.contains("x\\nversion 99") && shown.contains("\\u{1b}[2J\\u{202e}"), "{shown}");
 }
 
+/// Also not what is written on the command line, by a script that took it from elsewhere.
+#[test]
+fn hidden_characters_are_shown_in_mistakes_on_the_command_line() {
+    let place = Place::with("");
+    let url = format!("file://{}?durability=none", place.store().display());
+    let nasty = "a\u{202e}b\u{1b}[2J";
+    for arguments in [
+        &["create-namespace", &url, nasty][..],
+        &["list", &url, "--limit", nasty],
+        &["list", &url, &format!("--{nasty}")],
+        &[nasty],
+    ] {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_glidepath"));
+        let error = refused(program.arg("catalog").args(arguments).output().unwrap(), 2);
+        let hidden = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!error.contains(hidden) && error.contains("a\\u{202e}b\\u{1b}[2J"), "{arguments:?}: {error:?}");
+    }
+}
+
 #[test]
 fn an_id_has_no_sign() {
     let place = Place::with("");
