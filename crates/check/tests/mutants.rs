@@ -161,6 +161,7 @@ fn mistakes_of_tickets_are_caught() {
         (Mutant::PassedNotHeld, "crowd"),
         (Mutant::IntentAssumed, "storm"),
         (Mutant::RosterAfterIntents, "storm"),
+        (Mutant::RosterCutUntold, "storm"),
         (Mutant::EmptiedIsLost, "everything"),
         (Mutant::NewestEmptied, "sleepers"),
         (Mutant::SlotsDeleted, "sleepers"),

@@ -118,6 +118,8 @@ pub enum Mutant {
     IntentAssumed,
     /// Tickets: names are put onto the roster after their commit.
     RosterAfterIntents,
+    /// Tickets: a slot of a roster that repeats less than usual does not say so.
+    RosterCutUntold,
     /// Tickets: a slot that a vacuum has emptied counts as another writer's.
     EmptiedIsLost,
     /// Tickets: vacuum empties the newest slot, too.

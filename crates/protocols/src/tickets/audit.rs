@@ -1,13 +1,13 @@
 //! The versions that a catalog has had, from everything written: each commit point makes one, in the order of their
 //! effect. For checkers; a running catalog has no such numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use glidepath_model::{CommitId, Entry, Name, Version};
 
 use super::keys::Place;
 use super::known::SharedState;
-use super::object::{Held, Record, Slot, TxnId};
+use super::object::{Held, Record, Roster, Slot, TxnId};
 use crate::afterwards::{Made, Write};
 
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Audit {
     /// The id of the put of each slot.
     slots: BTreeMap<(String, u64), u64>,
     fates: BTreeMap<TxnId, bool>,
+    /// The names in each slot of each roster.
+    rosters: BTreeMap<String, BTreeMap<u64, BTreeSet<Name>>>,
     versions: Vec<Made>,
 }
 
@@ -29,7 +31,7 @@ pub(super) fn versions(shared_state: &SharedState, writes: &[Write]) -> Result<V
             Place::Format => audit.begin(write),
             Place::Slot(register, number) => audit.slot((register, number), &object.bytes, write),
             Place::Txn(txn) => audit.record(txn, &object.bytes, write),
-            Place::Roster(..) => Ok(()),
+            Place::Roster(roster, number) => audit.roster(roster, number, &object.bytes),
         };
         noted.map_err(|words| format!("{key} {words}"))?;
     }
@@ -92,6 +94,21 @@ impl Audit {
             Some(false) => Ok((slot.settled.clone(), slot.commit)),
             Some(true) => Ok((intent.after.clone(), intent.txn.commit())),
         }
+    }
+
+    /// A reader passes over the slots that another one repeats, so that must have all their names.
+    fn roster(&mut self, roster: String, number: u64, bytes: &[u8]) -> Result<(), String> {
+        let slot = Roster::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+        if slot.number != number {
+            return Err(format!("has slot {}", slot.number));
+        }
+        let (slots, names) = (self.rosters.entry(roster).or_default(), BTreeSet::from_iter(slot.names));
+        let mut repeated = slots.range(slot.first..number).flat_map(|(_, names)| names);
+        if let Some(lost) = repeated.find(|name| !names.contains(name)) {
+            return Err(format!("repeats slots from {} on, and lacks {lost}", slot.first));
+        }
+        slots.insert(number, names);
+        Ok(())
     }
 
     fn record(&mut self, txn: TxnId, bytes: &[u8], write: usize) -> Result<(), String> {

@@ -24,8 +24,13 @@ impl Design for PerName {
     type SharedState = SharedState;
     type Catalog<E: Env> = Tickets<E>;
 
-    fn shared_state(prefix: &str, _: &Settings) -> SharedState {
-        SharedState::new(prefix)
+    fn shared_state(prefix: &str, settings: &Settings) -> SharedState {
+        let shared_state = SharedState::new(prefix);
+        match settings.test_limits {
+            None => shared_state,
+            // A few names, or so many that most slots repeat as much as usual.
+            Some(number) => shared_state.with_roster_bytes(32 << (2 * (number % 4))),
+        }
     }
 
     fn open<E: Env>(env: E, store: E::Objects, shared_state: Arc<SharedState>) -> Tickets<E> {

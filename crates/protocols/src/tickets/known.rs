@@ -8,7 +8,7 @@ use glidepath_model::Name;
 
 use super::Fate;
 use super::keys::Keys;
-use super::object::{Roster, Slot, TxnId};
+use super::object::{ROSTER_BYTES, Roster, Slot, TxnId, lowest_bit, name_bytes};
 use crate::entry;
 
 /// Registers and records that are remembered. With more, all are forgotten, and read again.
@@ -21,6 +21,8 @@ const MOST_BYTES: usize = 128 << 20;
 /// and goes on from there.
 pub struct SharedState {
     pub(super) keys: Keys,
+    /// The bytes of names in a slot of a roster that repeats others.
+    pub(super) roster_bytes: usize,
     there: AtomicBool,
     known: Mutex<Known>,
 }
@@ -52,7 +54,17 @@ impl SharedState {
     /// Of the catalog below this prefix (empty, or ending in `/`).
     #[must_use]
     pub fn new(prefix: &str) -> Self {
-        Self { keys: Keys::below(prefix), there: AtomicBool::new(false), known: Mutex::default() }
+        Self {
+            keys: Keys::below(prefix),
+            roster_bytes: ROSTER_BYTES,
+            there: AtomicBool::new(false),
+            known: Mutex::default(),
+        }
+    }
+
+    /// With slots of rosters that repeat others only as long as their names take no more than this.
+    pub(super) fn with_roster_bytes(self, roster_bytes: usize) -> Self {
+        Self { roster_bytes, ..self }
     }
 
     fn known_now(&self) -> MutexGuard<'_, Known> {
@@ -123,12 +135,31 @@ impl SharedState {
         roster.map(|roster| (roster.end, Arc::clone(&roster.names))).unwrap_or_default()
     }
 
-    /// The names that these slots added, each once, in no order.
-    pub(super) fn added(&self, namespace: Option<&Name>, first: u64, end: u64) -> Vec<Name> {
+    /// The first slot that slot `number` of a roster is to repeat, and the names that the slots from there to itself
+    /// added, in no order; `own` are those that it adds itself. All slots before it must be known.
+    ///
+    /// It repeats as many slots as the lowest bit of its number says. If these have too many names, it repeats half as
+    /// many, and so on. So wherever a slot is shortened to some number of slots, twice as many would have had more names
+    /// than fit: a cold reader makes two reads or so for each [`ROSTER_BYTES`] of names.
+    pub(super) fn repeated(&self, namespace: Option<&Name>, number: u64, own: Vec<Name>) -> (u64, Vec<Name>) {
         let known = self.known_now();
-        let roster = known.rosters.get(&namespace.cloned());
-        let slots = roster.into_iter().flat_map(|roster| roster.new.range(first..=end.max(first)));
-        slots.flat_map(|(_, names)| names).cloned().collect()
+        let none = BTreeMap::new();
+        let new = known.rosters.get(&namespace.cloned()).map_or(&none, |roster| &roster.new);
+        let mut width = lowest_bit(number);
+        let mut bytes: usize = own.iter().map(name_bytes).sum();
+        for (before, names) in new.range(number - width + 1..number).rev() {
+            bytes += names.iter().map(name_bytes).sum::<usize>();
+            if bytes > self.roster_bytes {
+                while number - width < *before {
+                    width /= 2;
+                }
+                break;
+            }
+        }
+        let first = number - width + 1;
+        let mut all = own;
+        all.extend(new.range(first..number).flat_map(|(_, names)| names).cloned());
+        (first, all)
     }
 }
 

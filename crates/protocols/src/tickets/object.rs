@@ -5,10 +5,15 @@ use glidepath_model::{CommitId, Entry, Name};
 
 use crate::entry;
 use crate::mutant::{self, Mutant};
-use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint};
+use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint, varint_length};
 
 /// The number of puts whose ids a slot has.
 pub(super) const LINEAGE: usize = 32;
+
+/// The bytes of names that a slot of a roster has with those that it repeats, unless its own are more. A quarter of what
+/// the store with the smallest puts takes (4 MiB), so that there is room for the names of a large commit; and so much
+/// that a reader of many names makes few reads.
+pub(super) const ROSTER_BYTES: usize = 1 << 20;
 
 /// The length of an emptied slot: a slot with content is longer.
 pub const EMPTIED_BYTES: usize = HEAD + 8 + CHECKSUM;
@@ -16,11 +21,16 @@ pub const EMPTIED_BYTES: usize = HEAD + 8 + CHECKSUM;
 const SLOT: Frame = Frame { magic: *b"GPTS", format: 1, known_flags: 0, name: "a slot of a name" };
 const EMPTIED: Frame = Frame { magic: *b"GPTE", format: 1, known_flags: 0, name: "an emptied slot" };
 const RECORD: Frame = Frame { magic: *b"GPTR", format: 1, known_flags: NAMED, name: "a record of a transaction" };
-const ROSTER: Frame = Frame { magic: *b"GPTN", format: 1, known_flags: 0, name: "a slot of a roster" };
+pub(super) const ROSTER: Frame =
+    Frame { magic: *b"GPTN", format: 1, known_flags: SHORTENED, name: "a slot of a roster" };
 const FORMAT: Frame = Frame { magic: *b"GPTF", format: 1, known_flags: 0, name: "the format of a catalog of tickets" };
 
 /// Feature flag of a record: it begins with the id of its transaction. All that are written now do.
 const NAMED: u16 = 1;
+
+/// Feature flag of a slot of a roster: it says which slots it repeats, because they are not those that
+/// [`Roster::usual_first`] says. A reader that does not know the flag would take the names of the others for none.
+const SHORTENED: u16 = 1;
 
 /// The id of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +85,8 @@ pub(super) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Roster {
     pub(super) number: u64,
+    /// The first slot whose names this one repeats: it has all names of the slots from there to itself.
+    pub(super) first: u64,
     pub(super) names: Vec<Name>,
 }
 
@@ -174,24 +186,53 @@ impl Record {
 }
 
 impl Roster {
-    /// The first slot whose names this one repeats.
-    pub(super) fn first(number: u64) -> u64 {
-        number - (number & number.wrapping_neg()) + 1
+    /// The first slot whose names this one repeats, unless they are too many.
+    pub(super) fn usual_first(number: u64) -> u64 {
+        number - lowest_bit(number) + 1
     }
 
+    /// How many slots it has the names of, itself included.
+    pub(super) fn width(&self) -> u64 {
+        self.number - self.first + 1
+    }
+
+    /// Slots that repeat as much as usual are written as before there was a flag.
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         put_varint(&mut out, self.number);
+        let shortened = self.first != Self::usual_first(self.number) && !mutant::is(Mutant::RosterCutUntold);
+        if shortened {
+            put_varint(&mut out, self.first);
+        }
         put_names(&mut out, &self.names);
-        framed(&ROSTER, &out)
+        framed_with(&ROSTER, if shortened { SHORTENED } else { 0 }, &out)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (_, content) = ROSTER.open(bytes)?;
+        let (flags, content) = ROSTER.open(bytes)?;
         let mut content = Reader(content);
         let number = content.varint()?;
-        Ok(Self { number, names: names(content)? })
+        let first = match flags & SHORTENED {
+            0 => Self::usual_first(number),
+            _ => content.varint()?,
+        };
+        // So that a reader always comes to a slot before.
+        if !(1..=number).contains(&first) {
+            return Err(DecodeError::Content("a slot of a roster without a number, or that repeats slots after it"));
+        }
+        Ok(Self { number, first, names: names(content)? })
     }
+}
+
+/// The lowest bit that is set in a number.
+pub(super) fn lowest_bit(number: u64) -> u64 {
+    number & number.wrapping_neg()
+}
+
+/// The bytes that a name takes in a list of names.
+pub(super) fn name_bytes(name: &Name) -> usize {
+    let length = name.as_str().len();
+    varint_length(length as u64) + length
 }
 
 /// The object that says that there is a catalog; `creation` tells which creation put it.

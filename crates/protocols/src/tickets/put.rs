@@ -174,12 +174,11 @@ impl<E: Env> Tickets<E> {
             // Whoever reads the names while they grow has them copied.
             drop(there);
             let number = end + 1;
-            let mut all = self.shared_state.added(namespace, Roster::first(number), end);
-            all.extend(new);
+            let (first, mut all) = self.shared_state.repeated(namespace, number, new);
             all.sort_unstable();
             all.dedup();
             let key: Key = self.shared_state.keys.roster_slot(namespace, number);
-            let body = Payload::from(Roster { number, names: all }.encode());
+            let body = Payload::from(Roster { number, first, names: all }.encode());
             // Whatever the answer is, the roster tells what is on it.
             match self.store.put(&key, body, Guard::Absent).await {
                 Ok(_) | Err(PutError::Lost) => {}

@@ -215,20 +215,40 @@ impl<E: Env> Tickets<E> {
         if end == 0 {
             end = self.hinted(&keys.roster(namespace)).await?;
             // Learnt together: a part without those before it would look like the whole roster.
-            let (mut parts, mut part) = (Vec::new(), end);
-            while part > 0 {
-                let roster = self.roster_slot(namespace, part).await?;
-                parts.push(roster.ok_or_else(|| damaged(&keys.roster_slot(namespace, part), "it is missing"))?);
-                part = Roster::first(part) - 1;
-            }
-            parts.reverse();
-            self.shared_state.enrolled(namespace, parts);
+            self.shared_state.enrolled(namespace, self.roster_parts(namespace, end).await?);
         }
         while let Some(roster) = self.roster_slot(namespace, end + 1).await? {
             self.shared_state.enrolled(namespace, vec![roster]);
             end += 1;
         }
         Ok(self.shared_state.roster(namespace))
+    }
+
+    /// Slots that have all names of a roster up to this slot, oldest first: this one, the one before the first that it
+    /// repeats, and so on.
+    ///
+    /// Usually each repeats more slots than the one after it. Where names are too many for that, one after another
+    /// repeats as many as the one after it: then as many are read ahead at a time as there were such ones in a row.
+    async fn roster_parts(&self, namespace: Option<&Name>, end: u64) -> Result<Vec<Roster>, LoadError> {
+        let (mut parts, mut next, mut width, mut in_a_row) = (Vec::new(), end, 0, 0_u64);
+        while next > 0 {
+            let ahead = in_a_row.min(AT_ONCE as u64 - 1);
+            let batch: Vec<u64> = (0..=ahead).map_while(|step| next.checked_sub(step.saturating_mul(width))).collect();
+            let batch = batch.into_iter().filter(|number| *number > 0);
+            let read = |number: u64| async move { (number, self.roster_slot(namespace, number).await) };
+            for (number, roster) in together_until(AT_ONCE, batch, read, |_| false).await {
+                if number != next {
+                    break;
+                }
+                let missing = || damaged(&self.shared_state.keys.roster_slot(namespace, number), "it is missing");
+                let roster = roster?.ok_or_else(missing)?;
+                in_a_row = if roster.width() == width { in_a_row + 1 } else { 0 };
+                (width, next) = (roster.width(), roster.first - 1);
+                parts.push(roster);
+            }
+        }
+        parts.reverse();
+        Ok(parts)
     }
 
     /// Whether the roster still ends there.

@@ -8,7 +8,7 @@ use glidepath_model::{Advance, Edit, Instant, MetadataId, PartitionId, Refusal, 
 use glidepath_sim::{Mode, Profile, Setup, SimEnv, Simulation, StoreId, StoreModel};
 use smallvec::smallvec;
 
-use super::object::{Held, Intent, Record, Roster, Slot, TxnId};
+use super::object::{Held, Intent, Record, Slot, TxnId};
 use super::put::Sent;
 use super::*;
 use crate::group::Verdict;
@@ -17,6 +17,7 @@ use crate::tests::counted::{World, at_once};
 use crate::upkeep::Keep;
 
 mod objects;
+mod rosters;
 
 const A: TableId = TableId(0);
 const B: TableId = TableId(1);
@@ -314,24 +315,6 @@ fn a_full_store_refuses_a_creation_for_good() {
     world.when_put(|_| Some(PutError::Refused(Denial::words("slow down").passing())));
     let (_, outcome) = ask(&catalog, vec![create("a", Entry::namespace())]);
     assert!(matches!(outcome, Some(Outcome::Refused(Denial { passing: true, .. }))), "{outcome:?}");
-}
-
-#[test]
-fn a_roster_repeats_so_that_a_cold_reader_needs_few_slots() {
-    let world = World::default();
-    let catalog = begun(&world);
-    assert!(matches!(ask(&catalog, vec![create("a", Entry::namespace())]).1, Some(Outcome::Committed(_))));
-    let all: Vec<Name> = (0..37).map(|number| name(&format!("a/{number:02}"))).collect();
-    for one in &all {
-        at_once(catalog.enroll(Some(&name("a")), std::slice::from_ref(one))).unwrap();
-    }
-    world.counted();
-    let cold = process(&world);
-    assert_eq!(at_once(cold.roster(Some(&name("a")))).unwrap(), (37, Arc::new(all.iter().cloned().collect())));
-    // 37 = 32 + 4 + 1, and one get that finds nothing.
-    assert_eq!((world.counted().gets, Roster::first(37), Roster::first(36), Roster::first(32)), (4, 37, 33, 1));
-    at_once(cold.enroll(Some(&name("a")), &all)).unwrap();
-    assert_eq!(world.counted().puts, 0);
 }
 
 /// Row 15: nobody waits longer than a second for another, holding nothing.

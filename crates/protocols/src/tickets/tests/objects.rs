@@ -1,6 +1,7 @@
 //! The bytes of each object; objects under keys that are not their own; lost objects.
 
 use super::*;
+use crate::tickets::object::Roster;
 
 #[test]
 fn the_bytes_of_each_object_are_these() {
@@ -34,9 +35,21 @@ fn the_bytes_of_each_object_are_these() {
     assert_eq!(bytes[12..32], [&txn.0.to_le_bytes()[..], b"\x01\x01\x01a"].concat());
     assert_eq!(Record::decode(&bytes, other), Err(crate::wire::DecodeError::Replaced));
     assert_eq!(Record::decode(&bytes, txn), Ok(record));
-    let roster = Roster { number: 6, names: vec![name("a"), name("b")] };
+    let roster = Roster { number: 6, first: 5, names: vec![name("a"), name("b")] };
     assert_eq!(&roster.encode()[12..18], b"\x06\x02\x01a\x01b");
-    assert_eq!(Roster::decode(&roster.encode()), Ok(roster));
+    assert_eq!((&roster.encode()[..8], Roster::decode(&roster.encode())), (&b"GPTN\x01\0\0\0"[..], Ok(roster)));
+    let shortened = Roster { number: 6, first: 6, names: vec![name("b")] };
+    assert_eq!(&shortened.encode()[12..17], b"\x06\x06\x01\x01b");
+    assert_eq!(
+        (&shortened.encode()[..8], Roster::decode(&shortened.encode())),
+        (&b"GPTN\x01\0\x01\0"[..], Ok(shortened))
+    );
+    for (number, first) in [(0, 0), (0, 1), (6, 0), (6, 7)] {
+        assert!(
+            Roster::decode(&Roster { number, first, names: Vec::new() }.encode()).is_err(),
+            "{number} from {first}"
+        );
+    }
     assert_eq!(object::decode_format(&object::encode_format(5)), Ok(5));
     for bytes in [&b""[..], b"GPTS", &bytes[..20], &emptied[..10]] {
         assert!(Held::decode(bytes).is_err());
