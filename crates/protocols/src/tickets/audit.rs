@@ -96,7 +96,7 @@ impl Audit {
         }
     }
 
-    /// A reader passes over the slots that another one repeats, so that must have all their names.
+    /// A reader passes over the slots that a newer one repeats, so the newer one must have all their names.
     fn roster(&mut self, roster: String, number: u64, bytes: &[u8]) -> Result<(), String> {
         let slot = Roster::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
         if slot.number != number {

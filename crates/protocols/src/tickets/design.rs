@@ -28,7 +28,7 @@ impl Design for PerName {
         let shared_state = SharedState::new(prefix);
         match settings.test_limits {
             None => shared_state,
-            // A few names, or so many that most slots repeat as much as usual.
+            // For a few names at the least; at the most, for more than the slots of most runs have together.
             Some(number) => shared_state.with_roster_bytes(32 << (2 * (number % 4))),
         }
     }

@@ -21,7 +21,7 @@ const MOST_BYTES: usize = 128 << 20;
 /// and goes on from there.
 pub struct SharedState {
     pub(super) keys: Keys,
-    /// The bytes of names in a slot of a roster that repeats others.
+    /// The most bytes of names in a slot of a roster that repeats others.
     pub(super) roster_bytes: usize,
     there: AtomicBool,
     known: Mutex<Known>,
@@ -62,7 +62,7 @@ impl SharedState {
         }
     }
 
-    /// With slots of rosters that repeat others only as long as their names take no more than this.
+    /// With another limit of the bytes of names in a slot of a roster that repeats others.
     pub(super) fn with_roster_bytes(self, roster_bytes: usize) -> Self {
         Self { roster_bytes, ..self }
     }
@@ -138,9 +138,10 @@ impl SharedState {
     /// The first slot that slot `number` of a roster is to repeat, and the names that the slots from there to itself
     /// added, in no order; `own` are those that it adds itself. All slots before it must be known.
     ///
-    /// It repeats as many slots as the lowest bit of its number says. If these have too many names, it repeats half as
-    /// many, and so on. So wherever a slot is shortened to some number of slots, twice as many would have had more names
-    /// than fit: a cold reader makes two reads or so for each [`ROSTER_BYTES`] of names.
+    /// With itself it has the names of as many slots as the lowest bit of its number says. If these are too many names,
+    /// it has those of half as many slots, and so on. So the names of twice the slots that a shortened one has would
+    /// not have fitted: a cold reader makes about two reads for each [`ROSTER_BYTES`] of names, if slots add about
+    /// equally many.
     pub(super) fn repeated(&self, namespace: Option<&Name>, number: u64, own: Vec<Name>) -> (u64, Vec<Name>) {
         let known = self.known_now();
         let none = BTreeMap::new();

@@ -10,9 +10,9 @@ use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_che
 /// The number of puts whose ids a slot has.
 pub(super) const LINEAGE: usize = 32;
 
-/// The bytes of names that a slot of a roster has with those that it repeats, unless its own are more. A quarter of what
-/// the store with the smallest puts takes (4 MiB), so that there is room for the names of a large commit; and so much
-/// that a reader of many names makes few reads.
+/// The most bytes of names in a slot of a roster that repeats others. Without a limit, a slot would one day be too
+/// large for a put of the store, and no slot could ever come after the one before it. This is a quarter of the smallest
+/// put that a store takes by default (Cassandra, 4 MiB), and so much that a reader of many names makes few reads.
 pub(super) const ROSTER_BYTES: usize = 1 << 20;
 
 /// The length of an emptied slot: a slot with content is longer.
@@ -28,8 +28,8 @@ const FORMAT: Frame = Frame { magic: *b"GPTF", format: 1, known_flags: 0, name: 
 /// Feature flag of a record: it begins with the id of its transaction. All that are written now do.
 const NAMED: u16 = 1;
 
-/// Feature flag of a slot of a roster: it says which slots it repeats, because they are not those that
-/// [`Roster::usual_first`] says. A reader that does not know the flag would take the names of the others for none.
+/// Feature flag of a slot of a roster: it says from which slot on it repeats others, because it is another one than
+/// [`Roster::usual_first`]. A reader that passed over all that are usually repeated would miss names.
 const SHORTENED: u16 = 1;
 
 /// The id of a transaction.
@@ -85,7 +85,7 @@ pub(super) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Roster {
     pub(super) number: u64,
-    /// The first slot whose names this one repeats: it has all names of the slots from there to itself.
+    /// The first slot that this one repeats: it has all names of the slots from there to itself.
     pub(super) first: u64,
     pub(super) names: Vec<Name>,
 }
@@ -186,7 +186,7 @@ impl Record {
 }
 
 impl Roster {
-    /// The first slot whose names this one repeats, unless they are too many.
+    /// The first slot that a slot repeats, unless that is too many names.
     pub(super) fn usual_first(number: u64) -> u64 {
         number - lowest_bit(number) + 1
     }
@@ -216,7 +216,7 @@ impl Roster {
             0 => Self::usual_first(number),
             _ => content.varint()?,
         };
-        // So that a reader always comes to a slot before.
+        // Whoever goes from each slot to the one before the first that it repeats comes to an end.
         if !(1..=number).contains(&first) {
             return Err(DecodeError::Content("a slot of a roster without a number, or that repeats slots after it"));
         }

@@ -227,8 +227,9 @@ impl<E: Env> Tickets<E> {
     /// Slots that have all names of a roster up to this slot, oldest first: this one, the one before the first that it
     /// repeats, and so on.
     ///
-    /// Usually each repeats more slots than the one after it. Where names are too many for that, one after another
-    /// repeats as many as the one after it: then as many are read ahead at a time as there were such ones in a row.
+    /// Usually each of them repeats more slots than the one read before it, and they are read one by one. Where names
+    /// are too many for that, many in a row repeat equally many slots, so it is clear which come next. They are read
+    /// together, as many more at a time as there were in that row so far: no more reads are in vain than were not.
     async fn roster_parts(&self, namespace: Option<&Name>, end: u64) -> Result<Vec<Roster>, LoadError> {
         let (mut parts, mut next, mut width, mut in_a_row) = (Vec::new(), end, 0, 0_u64);
         while next > 0 {
