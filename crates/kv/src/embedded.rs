@@ -9,6 +9,9 @@
 mod folder;
 mod keys;
 mod read;
+mod renew;
+#[cfg(test)]
+mod renew_tests;
 mod tables;
 mod writer;
 #[cfg(test)]

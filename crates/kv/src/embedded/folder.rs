@@ -17,6 +17,7 @@ use fjall::Database;
 use glidepath_env::Cause;
 
 use super::EmbeddedOptions;
+use super::renew;
 use super::writer::cause;
 
 /// Where the library keeps tables, each in a folder, and the file in it that the library makes last.
@@ -32,7 +33,7 @@ pub fn is_folder_of_cells(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("format")).is_ok_and(|format| format.starts_with(NAME))
 }
 
-/// Why a folder was not opened. Nothing of it was changed, unless it was new.
+/// Why a folder was not opened. It holds what it held before, unless it was new.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It is open elsewhere.
@@ -147,6 +148,7 @@ impl Folder {
         if !is_whole {
             write_format(path).map_err(failed("writing the file `format`"))?;
         }
+        renew::renew(&cells, &File::sync_all).map_err(failed("writing the files of the cells once more"))?;
         let database = of_library(path, "opening the cells", || open_library(&cells, options))?;
         let folder = Self { database, path: path.clone(), _lock: lock };
         folder.sync_tables().map_err(failed("writing the file `tables`"))?;
