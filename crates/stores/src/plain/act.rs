@@ -118,7 +118,7 @@ impl Root {
             Naming::Refused(error) => return Err(refused("naming the file of", error.into())),
             Naming::Unknown(error) => return Err(unknown(error.into())),
         }
-        (self.sync)(&folder).map_err(unknown)?;
+        self.sync_names(&folder).map_err(unknown)?;
         Ok(tag)
     }
 
@@ -155,7 +155,7 @@ impl Root {
                 Err(error) => return Err(DeleteError::Unknown(cause(error.into()))),
             },
         }
-        (self.sync)(&folder).map_err(|error| DeleteError::Unknown(cause(error)))
+        self.sync_names(&folder).map_err(|error| DeleteError::Unknown(cause(error)))
     }
 
     fn cause(&self, key: &str, what: &str, error: &io::Error) -> Cause {

@@ -1,7 +1,7 @@
 //! The way to a folder: from the store's directory through one open folder after the other, never through a symbolic
 //! link. What an open folder is does not change when other programs rename folders or put links in their place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -19,17 +19,24 @@ const TRIES: usize = 10;
 /// At most this many folders are remembered as durable.
 const MOST_KNOWN: usize = 10_000;
 
+/// At most this many folders are remembered because a sync of them failed; if there are more, all count as such.
+const MOST_IN_DOUBT: usize = 10_000;
+
 /// The directory of a store.
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) directory: PathBuf,
     /// Which directory this was when it was opened.
     identity: Identity,
-    /// Makes a file or folder durable.
+    /// Makes a file or folder durable. Folders through [`sync_names`](Root::sync_names) only.
     pub(super) sync: fn(&File) -> io::Result<()>,
     /// Folders whose name is durable in the folder above: path below the directory, and identity. Another program may
     /// have created a folder without a sync, so each is synced once by this process.
     known: Mutex<BTreeMap<String, Identity>>,
+    /// Folders of which a sync failed. The names that were in them may not be durable, and no later sync tells: Linux
+    /// counts what it failed to write as written. Writing a name once more would mean to move the folder away and back,
+    /// under the hands of other programs.
+    in_doubt: Mutex<BTreeSet<Identity>>,
 }
 
 /// The number of the file system, and of the file in it.
@@ -75,7 +82,7 @@ impl Root {
         create_with_those_above(&directory, sync)?;
         let opened = open(&directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let identity = identity(&opened.into())?;
-        Ok(Self { directory, identity, sync, known: Mutex::default() })
+        Ok(Self { directory, identity, sync, known: Mutex::default(), in_doubt: Mutex::default() })
     }
 
     /// The directory. It is opened anew for each operation, so that a directory that was moved away or unmounted is an
@@ -134,32 +141,71 @@ impl Root {
         Err(self.failed(parts, io::Error::other("other programs removed this folder again and again")))
     }
 
-    /// Makes a folder durable that was just created.
+    /// Makes a folder durable that was just created. It counts as durable also where an earlier sync failed: its name
+    /// was written after that.
     fn sync_new(&self, above: &File, parts: &[&str]) -> Result<(), Obstacle> {
         let path = parts.join("/");
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&path);
-        (self.sync)(above).map_err(|error| {
+        let Some(name) = parts.last() else { return Ok(()) };
+        let created = enter(above, name);
+        if let Err(error) = self.sync_names(above) {
             // No later sync makes its name durable, so it must be created again.
-            if let Some(name) = parts.last() {
-                let _ = unlinkat(above, *name, AtFlags::REMOVEDIR);
-            }
-            self.failed(parts, error)
-        })
+            let _ = unlinkat(above, *name, AtFlags::REMOVEDIR);
+            return Err(self.failed(parts, error));
+        }
+        match created {
+            Ok(folder) => self.remember(path, identity(&folder).map_err(|error| self.failed(parts, error))?),
+            // Another program has removed it.
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(self.obstacle(above, parts, error)),
+        }
+        Ok(())
     }
 
     /// Makes a folder durable, unless this process has done that before.
     fn know(&self, above: &File, parts: &[&str], folder: &File) -> io::Result<()> {
-        let (path, identity) = (parts.join("/"), identity(folder)?);
-        if self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&path) == Some(&identity) {
+        let (path, found) = (parts.join("/"), identity(folder)?);
+        if self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&path) == Some(&found) {
             return Ok(());
         }
-        (self.sync)(above)?;
+        if self.is_in_doubt(above)? {
+            let holder = self.shown(&parts[..parts.len() - 1]);
+            return Err(io::Error::other(format!(
+                "a sync of {holder} failed earlier, so this folder may be gone after a power cut, and with it what is \
+                 written into it, and no later sync can tell; stop the programs that use the file system, see that the \
+                 disk works, mount the file system anew, which shows what it really holds, and start them again"
+            )));
+        }
+        self.sync_names(above)?;
+        self.remember(path, found);
+        Ok(())
+    }
+
+    fn remember(&self, path: String, identity: Identity) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
         known.insert(path, identity);
-        Ok(())
+    }
+
+    /// Makes the names in a folder durable.
+    pub(super) fn sync_names(&self, folder: &File) -> io::Result<()> {
+        let synced = (self.sync)(folder);
+        if synced.is_err() {
+            let identity = identity(folder)?;
+            let mut in_doubt = self.in_doubt.lock().unwrap_or_else(PoisonError::into_inner);
+            if in_doubt.len() < MOST_IN_DOUBT {
+                in_doubt.insert(identity);
+            }
+        }
+        synced
+    }
+
+    fn is_in_doubt(&self, folder: &File) -> io::Result<bool> {
+        let identity = identity(folder)?;
+        let in_doubt = self.in_doubt.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(in_doubt.len() >= MOST_IN_DOUBT || in_doubt.contains(&identity))
     }
 
     /// The path of these parts, for messages.

@@ -1,5 +1,6 @@
 //! Failures that no healthy file system shows: syncs that fail, and what the store says then.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -81,6 +82,69 @@ fn a_folder_that_is_not_durable_is_removed_again() {
     let error = put(&root(directory.path(), folders_fail), "theirs/object", "x", &Guard::Absent).unwrap_err();
     assert!(matches!(&error, PutError::Refused(denial) if denial.certain), "{error}");
     assert_eq!(names_in(directory.path()), ["theirs"]);
+}
+
+thread_local! {
+    /// Whether the next sync of a folder fails, in this test.
+    static FAILS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As Linux: what a sync failed to write counts as written, so the next sync succeeds.
+fn folders_fail_once(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_dir() && FAILS.take() { Err(failure()) } else { Ok(()) }
+}
+
+#[test]
+fn a_folder_whose_name_failed_to_sync_is_not_durable_after_a_second_sync() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = root(directory.path(), folders_fail_once);
+    put(&store, "known/object", "x", &Guard::Absent).unwrap();
+    for theirs in ["theirs", "more"] {
+        fs::create_dir(directory.path().join(theirs)).unwrap();
+    }
+    FAILS.set(true);
+    // A caller repeats a refused write.
+    let refused = |key: &str| {
+        let error = put(&store, key, "x", &Guard::Absent).unwrap_err();
+        assert!(matches!(&error, PutError::Refused(denial) if denial.certain && !denial.passing), "{error}");
+        error.to_string()
+    };
+    refused("theirs/object");
+    assert!(!FAILS.get(), "the sync has failed");
+    for folder in ["theirs", "more"] {
+        let words = refused(&format!("{folder}/object"));
+        let folder = directory.path().join(folder);
+        assert!(words.contains(&*folder.to_string_lossy()) && words.contains("mount the file system"), "{words}");
+    }
+    assert!(names_in(&directory.path().join("theirs")).is_empty());
+    // What was durable before is so still, and what is written after the failed sync is by the next one.
+    for key in ["known/another", "object", "new/object", "new/folder/object"] {
+        put(&store, key, "x", &Guard::Absent).unwrap();
+    }
+}
+
+#[test]
+fn a_failed_sync_leaves_no_name_of_its_folder_certain_whatever_it_was_for() {
+    for fails in ["put", "delete", "create"] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = root(directory.path(), folders_fail_once);
+        fs::create_dir(directory.path().join("theirs")).unwrap();
+        FAILS.set(true);
+        match fails {
+            "put" => assert!(matches!(put(&store, "object", "x", &Guard::Absent), Err(PutError::Unknown(_)))),
+            "delete" => assert!(matches!(store.delete("object"), Err(DeleteError::Unknown(_)))),
+            _ => {
+                let error = put(&store, "new/object", "x", &Guard::Absent).unwrap_err();
+                assert!(matches!(&error, PutError::Refused(denial) if denial.certain), "{error}");
+                // It was removed, and so is created again.
+                put(&store, "new/object", "x", &Guard::Absent).unwrap();
+            }
+        }
+        let error = put(&store, "theirs/object", "x", &Guard::Absent).unwrap_err();
+        assert!(matches!(&error, PutError::Refused(denial) if denial.certain), "after a failed {fails}: {error}");
+        // Another process knows nothing of it.
+        put(&root(directory.path(), |_| Ok(())), "theirs/object", "x", &Guard::Absent).unwrap();
+    }
 }
 
 #[test]
