@@ -5,6 +5,7 @@
 //! | `lock` | locked while the store is open |
 //! | `cells` | the library's own folder |
 //! | `cells.new` | the same, half made: a process was killed when it made it |
+//! | `cells.away` | the same, on its way back: a process was killed when it wrote the name `cells` once more |
 //! | `tables` | the names of the folders of all tables in `cells`; what it names and is missing was lost |
 //! | `format` | the name and the version of the format; made last, so what is missing beside it was lost |
 
@@ -104,6 +105,8 @@ pub(super) struct Folder {
     /// Closed before the lock is given back.
     pub(super) database: Database,
     pub(super) path: PathBuf,
+    /// Makes a file or a folder durable.
+    pub(super) sync: fn(&File) -> io::Result<()>,
     _lock: Lock,
 }
 
@@ -138,11 +141,15 @@ impl Folder {
         let lock = Lock(lock);
         let cells = path.join("cells");
         let is_whole = check_format(path)?;
+        if !is_whole {
+            name_again(path).map_err(failed("naming the folder `cells` once more"))?;
+        }
         match cells.try_exists().map_err(failed("looking for the folder `cells`"))? {
             true => {}
             false if is_whole => return Err(missing(path, "the folder `cells`")),
             false => make(path, options)?,
         }
+        renew::put_back(&cells).map_err(failed("putting folders of tables back"))?;
         // The library removes the folder of a table that it takes for one half made.
         check_tables(path)?;
         if !is_whole {
@@ -150,16 +157,22 @@ impl Folder {
         }
         renew::renew(&cells, &File::sync_all).map_err(failed("writing the files of the cells once more"))?;
         let database = of_library(path, "opening the cells", || open_library(&cells, options))?;
-        let folder = Self { database, path: path.clone(), _lock: lock };
-        folder.sync_tables().map_err(failed("writing the file `tables`"))?;
+        let folder = Self { database, path: path.clone(), sync: File::sync_all, _lock: lock };
+        folder.sync_names().map_err(failed("syncing the names of tables' folders"))?;
+        folder.list_tables().map_err(failed("writing the file `tables`"))?;
         Ok(folder)
     }
 
     /// Makes the name of each table's folder durable. The library syncs what is in such a folder, and its list of the
-    /// tables, but not the name of the folder, without which it takes the table for dropped.
-    pub(super) fn sync_tables(&self) -> io::Result<()> {
+    /// tables, but not the name of the folder, without which it takes the table for dropped. After a failure no second
+    /// call proves anything: the next opening writes the names once more.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        (self.sync)(&File::open(self.path.join(TABLES))?)
+    }
+
+    /// Writes the file `tables`, unless it is as it should be.
+    pub(super) fn list_tables(&self) -> io::Result<()> {
         let folders = self.path.join(TABLES);
-        sync_folder(&folders)?;
         let mut names = Vec::new();
         for entry in fs::read_dir(&folders)? {
             names.extend(entry?.file_name().into_string());
@@ -199,7 +212,7 @@ fn is_ours(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
         // `cells` alone would be somebody else's.
-        let has_lock = name == "cells" && path.join("lock").try_exists()?;
+        let has_lock = (name == "cells" || name == "cells.away") && path.join("lock").try_exists()?;
         let others = ["lock", "tables", "tables.new", "format.new", "cells.new", "lost+found"];
         if !has_lock && !others.iter().any(|other| name == *other) {
             return Ok(false);
@@ -212,14 +225,35 @@ fn is_ours(path: &Path) -> io::Result<bool> {
 fn make_durably(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     fs::create_dir_all(path)?;
-    for made in missing {
-        match made.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new("."))?,
-            Some(parent) => sync_folder(parent)?,
-            None => {}
+    for made in &missing {
+        let synced = match made.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new(".")),
+            Some(parent) => sync_folder(parent),
+            None => Ok(()),
+        };
+        if synced.is_err() {
+            // No later sync makes a name durable, so they must be made again. They are empty, or somebody else's by now.
+            for made in &missing {
+                let _ = fs::remove_dir(made);
+            }
+            return synced;
         }
     }
     Ok(())
+}
+
+/// Moves the folder `cells`, if there is one, away and back, which writes its name once more: an earlier opening, which
+/// did not come to its end, may have failed to sync it. Also brings it back if that was killed here.
+fn name_again(path: &Path) -> io::Result<()> {
+    let (cells, away) = (path.join("cells"), path.join("cells.away"));
+    let opened = File::open(path)?;
+    for (from, to) in [(&cells, &away), (&away, &cells)] {
+        match fs::rename(from, to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    opened.sync_all()
 }
 
 /// Reads the file `format`; `false` if there is none.
@@ -250,7 +284,10 @@ fn replace(path: &Path, name: &str, text: &str) -> io::Result<()> {
     new.write_all(text.as_bytes())?;
     new.sync_all()?;
     fs::rename(&beside, path.join(name))?;
-    sync_folder(path)
+    sync_folder(path).inspect_err(|_| {
+        // No later sync makes its name durable, so it must be written again.
+        let _ = fs::remove_file(path.join(name));
+    })
 }
 
 /// Makes the library's folder beside its place and renames it: the library cannot go on from one that is half made.

@@ -10,7 +10,8 @@
 //! | `cells/keyspaces/NUMBER/current`, which names the files of a table | everything: the library removes older files, and journals, once a new `current` is visible |
 //!
 //! A copy gets the name of a file beside it, is synced, and is renamed over the original; then the folder is synced.
-//! The library synced every other file, and its name, before it wrote a `current` that needs it.
+//! The folders `cells/keyspaces/NUMBER` are moved away and back, which writes their names once more. The library synced
+//! everything else before it wrote a `current` that needs it.
 //!
 //! Nothing can tell an opening that the copies are not needed. The process before may have been killed before its sync,
 //! and then it is the kernel whose write fails, and nobody hears of it.
@@ -22,6 +23,9 @@ use std::path::Path;
 /// The end of a copy's name. The library passes over such files.
 const COPY: &str = ".new";
 
+/// The end of the name of a table's folder while it is away. The library stops at such a name.
+const AWAY: &str = ".away";
+
 /// How much is copied at once.
 const PART: usize = 64 << 10;
 static ZEROS: [u8; PART] = [0; PART];
@@ -29,16 +33,49 @@ static ZEROS: [u8; PART] = [0; PART];
 /// Makes a file or a folder durable; tests have one that fails.
 pub(super) type Sync<'s> = &'s dyn Fn(&File) -> io::Result<()>;
 
-/// Writes the files of the library's folder once more. Only while no other process has the folder open.
-pub(super) fn renew(cells: &Path, sync: Sync<'_>) -> io::Result<()> {
-    renew_files(cells, is_journal, sync)?;
-    for table in fs::read_dir(cells.join("keyspaces"))? {
-        let table = table?;
-        if table.file_type()?.is_dir() {
-            renew_files(&table.path(), |name| name == "current", sync)?;
+/// Puts the folders of tables back whose opening was killed while it moved them. Only while no other process has the
+/// folder open, as all below.
+pub(super) fn put_back(cells: &Path) -> io::Result<()> {
+    let tables = cells.join("keyspaces");
+    if !tables.try_exists()? {
+        return Ok(());
+    }
+    for name in names(&tables)? {
+        if let Some(place) = name.strip_suffix(AWAY) {
+            let away = tables.join(&name);
+            fs::rename(&away, tables.join(place)).map_err(|error| told(&away, &error))?;
         }
     }
     Ok(())
+}
+
+/// Writes the files and the names of the library's folder once more.
+pub(super) fn renew(cells: &Path, sync: Sync<'_>) -> io::Result<()> {
+    renew_files(cells, is_journal, sync)?;
+    let tables = cells.join("keyspaces");
+    // Opened before a name changes: a handle is told of each sync that fails from then on, also of another handle's.
+    let opened = File::open(&tables)?;
+    for name in names(&tables)? {
+        let place = tables.join(&name);
+        if name.parse::<u64>().is_ok() && fs::symlink_metadata(&place)?.is_dir() {
+            renew_files(&place, |name| name == "current", sync)?;
+            // Beside its place, so that one sync covers both names.
+            let away = tables.join(format!("{name}{AWAY}"));
+            let moved = fs::rename(&place, &away).and_then(|()| fs::rename(&away, &place));
+            moved.map_err(|error| told(&place, &error))?;
+        }
+    }
+    sync(&opened).map_err(|error| told(&tables, &error))
+}
+
+/// What is in a folder, in order. All names that are meant here are text.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// As the library decides it. It reads all journals that there are, and removes one when its cells are in other files.
@@ -47,24 +84,17 @@ fn is_journal(name: &str) -> bool {
 }
 
 fn renew_files(folder: &Path, is_meant: fn(&str) -> bool, sync: Sync<'_>) -> io::Result<()> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let Ok(name) = entry?.file_name().into_string() else { continue };
-        if name.strip_suffix(COPY).is_some_and(is_meant) {
-            // A process was killed while it copied.
-            let left = folder.join(name);
-            fs::remove_file(&left).map_err(|error| told(&left, &error))?;
-        } else if is_meant(&name) {
-            names.push(name);
-        }
-    }
-    names.sort_unstable();
-    // Opened before a name changes: a handle is told of each sync that fails from then on, also of another handle's.
     let opened = File::open(folder)?;
-    for name in &names {
+    let (copies, others): (Vec<_>, Vec<_>) = names(folder)?.into_iter().partition(|name| name.ends_with(COPY));
+    for name in copies.iter().filter(|name| name.strip_suffix(COPY).is_some_and(is_meant)) {
+        // A process was killed while it copied.
+        let path = folder.join(name);
+        fs::remove_file(&path).map_err(|error| told(&path, &error))?;
+    }
+    for name in others.iter().filter(|name| is_meant(name)) {
         renew_file(folder, name, sync).map_err(|error| told(&folder.join(name), &error))?;
     }
-    if names.is_empty() { Ok(()) } else { sync(&opened).map_err(|error| told(folder, &error)) }
+    sync(&opened).map_err(|error| told(folder, &error))
 }
 
 fn renew_file(folder: &Path, name: &str, sync: Sync<'_>) -> io::Result<()> {

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fjall::{OwnedWriteBatch as WriteBatch, PersistMode};
-use glidepath_env::{Cell, ConditionError, KvStore, ReadLevel, Table};
+use glidepath_env::{Cell, ConditionError, KvStore, ReadLevel, Table, WriteError};
 
+use super::folder::Folder;
 use super::renew::renew;
+use super::tables::Tables;
 use super::{Embedded, EmbeddedOptions, OpenError};
 
 fn table() -> Table {
@@ -143,7 +145,8 @@ async fn each_copy_is_synced_before_its_name_and_each_folder_after_it() {
     };
     renew(&folder.path().join("cells"), &sync).unwrap();
     let synced = synced.borrow();
-    assert_eq!(synced.len(), 2 * renewed.len());
+    assert_eq!(synced.len(), 2 * renewed.len() + 1);
+    assert_eq!(synced.last().unwrap().0, number(&folder.path().join("cells/keyspaces")), "folders are moved in it");
     for (at, path) in renewed.iter().enumerate() {
         let file = synced.iter().find(|synced| synced.0 == number(path)).expect("the copy was synced");
         assert!(!file.2[at], "{path:?} had the copy before the copy was synced");
@@ -157,14 +160,14 @@ async fn where_a_sync_fails_nothing_is_opened_and_nothing_is_lost() {
     let (folder, renewed) = one_cell().await;
     let cells = folder.path().join("cells");
     // Each in turn fails; after the last one none does.
-    for fails in 0..=2 * renewed.len() {
+    for fails in 0..=2 * renewed.len() + 1 {
         let count = RefCell::new(0..);
         let sync = |_: &File| match count.borrow_mut().next() {
             Some(number) if number == fails => Err(io::Error::other("the sync failed")),
             _ => Ok(()),
         };
         match renew(&cells, &sync) {
-            Ok(()) => assert_eq!(fails, 2 * renewed.len()),
+            Ok(()) => assert_eq!(fails, 2 * renewed.len() + 1),
             Err(error) => {
                 let words = error.to_string();
                 assert!(words.contains(&*cells.to_string_lossy()) && words.contains("the sync failed"), "{words}");
@@ -183,4 +186,52 @@ async fn where_a_sync_fails_nothing_is_opened_and_nothing_is_lost() {
     assert!(error.to_string().contains("0.jnl.new"), "{error}");
     fs::remove_dir(cells.join("0.jnl.new")).unwrap();
     assert!(has(&open(folder.path()), "first").await);
+}
+
+#[tokio::test]
+async fn folders_of_tables_come_back_from_where_a_kill_left_them() {
+    let (folder, renewed) = one_cell().await;
+    for current in &renewed[1..] {
+        let place = current.parent().unwrap();
+        fs::rename(place, place.with_added_extension("away")).unwrap();
+    }
+    assert!(has(&open(folder.path()), "first").await);
+    assert!(renewed.iter().all(|path| path.exists()));
+}
+
+/// An opening that failed at the last steps leaves all but the file `format`, and one that was killed as it wrote the
+/// name of the folder `cells` once more leaves that under another name.
+#[tokio::test]
+async fn a_folder_without_its_format_is_finished() {
+    let (folder, _) = one_cell().await;
+    let path = |name: &str| folder.path().join(name);
+    for name in ["cells", "cells.away"] {
+        fs::remove_file(path("format")).unwrap();
+        fs::rename(path("cells"), path(name)).unwrap();
+        assert!(has(&open(folder.path()), "first").await, "{name}");
+        assert!(path("format").exists() && path("cells").exists() && !path("cells.away").exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_whose_name_failed_to_sync_is_not_made_by_a_second_try() {
+    let (path, _) = one_cell().await;
+    let mut folder = Folder::open(path.path(), &EmbeddedOptions::default()).unwrap();
+    folder.sync = |_| Err(io::Error::other("the sync failed"));
+    let (tables, broken) = (Tables::new(folder, 1 << 20).unwrap(), super::Broken::default());
+    let other = Table::new("other").unwrap();
+    match tables.create(&other, &broken) {
+        Err(WriteError::Refused(denial)) => {
+            assert!(!denial.certain, "the table may be there");
+            let words = denial.to_string();
+            assert!(words.contains("other") && words.contains("open it again"), "{words}");
+        }
+        made => panic!("{made:?}"),
+    }
+    assert!(broken.get().is_some(), "so the writer refuses the next try, and all writes");
+    assert!(tables.get(&other).is_none());
+    drop(tables);
+    let store = open(path.path());
+    store.create_table(&other).await.unwrap();
+    assert!(has(&store, "first").await);
 }

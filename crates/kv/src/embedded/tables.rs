@@ -10,7 +10,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
 use glidepath_env::{Cause, Denial, Table, WriteError};
 
 use super::folder::Folder;
-use super::writer::cause;
+use super::writer::{Broken, cause, no_more_writes};
 
 /// The open folder with its tables.
 pub(super) struct Tables {
@@ -46,7 +46,7 @@ impl Tables {
 
     /// Makes a table durable, then known. Only the writer thread does: the library must not make one while it commits,
     /// or scans could see half of what it commits.
-    pub(super) fn create(&self, table: &Table) -> Result<(), WriteError> {
+    pub(super) fn create(&self, table: &Table, broken: &Broken) -> Result<(), WriteError> {
         if self.get(table).is_some() {
             return Ok(());
         }
@@ -55,14 +55,23 @@ impl Tables {
         let failed = |why: Cause| {
             let folder = self.folder.path.display();
             let words = format!("making it in {folder}: {why}; see that the disk works and has room, then try again");
-            // It may be there all the same, and nothing but the disk can change that.
-            WriteError::Refused(Denial { certain: false, ..Denial::words(words) })
+            may_be_there(words)
         };
         let made = made.map_err(|error| failed(cause(error)))?;
-        self.folder.sync_tables().map_err(|error| failed(Cause::from_error(error)))?;
+        if let Err(error) = self.folder.sync_names() {
+            // A second try would find the table, and no second sync could tell that its folder's name is durable.
+            let why = broken.get_or_init(|| format!("syncing the name of the folder of table {table} failed: {error}"));
+            return Err(may_be_there(no_more_writes(&self.folder.path, why)));
+        }
+        self.folder.list_tables().map_err(|error| failed(Cause::from_error(error)))?;
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), made);
         Ok(())
     }
+}
+
+/// A refusal after which the table may be there all the same, and nothing but the disk can change that.
+fn may_be_there(words: String) -> WriteError {
+    WriteError::Refused(Denial { certain: false, ..Denial::words(words) })
 }
 
 /// Entries are small and their keys alike: a larger block and more entries between two whole keys make better use of

@@ -155,7 +155,7 @@ impl Writer {
             let write = match request {
                 Request::Write(write) => write,
                 Request::CreateTable { name, reply } => {
-                    answer(reply, self.tables.create(&name));
+                    answer(reply, self.tables.create(&name, &self.broken));
                     continue;
                 }
             };
