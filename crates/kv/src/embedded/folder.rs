@@ -232,7 +232,8 @@ fn make_durably(path: &Path) -> io::Result<()> {
             None => Ok(()),
         };
         if synced.is_err() {
-            // No later sync makes a name durable, so they must be made again. They are empty, or somebody else's by now.
+            // No later sync makes a name durable, so they must be made again. They are empty, or somebody else's by
+            // now.
             for made in &missing {
                 let _ = fs::remove_dir(made);
             }

@@ -1,8 +1,9 @@
 //! What of an earlier process's files may an opening trust? Only what it has written once more.
 //!
 //! After a failed sync, Linux counts the lost pages as written. They can still be read, and the next sync has nothing
-//! to write and succeeds; a power cut takes them away (`docs/decisions/0009-what-a-failed-fsync-leaves.md`). The library
-//! believes what it reads and only syncs again. So each opening copies these files before the library reads them:
+//! to write and succeeds; a power cut takes them away (`docs/decisions/0009-what-a-failed-fsync-leaves.md`). The
+//! library believes what it reads and only syncs again. So each opening copies these files before the library reads
+//! them:
 //!
 //! | file | what would be lost |
 //! |---|---|

@@ -134,14 +134,16 @@ async fn made(
     let placed = placed(table, &body.metadata);
     let vended = if wanted(headers) { app.vended_if_possible(asker, placed).await } else { None };
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
-    with_tag(app, loaded(body, body.json.clone(), Storage::of(app, vended.as_ref())), &body.location, mark)
+    with_tag(app, loaded(body, body.json.clone(), Storage::of(app, vended.as_ref())), body, mark)
 }
 
-/// The tag of a table's answer: its metadata file, the settings for clients, which snapshots were asked for, and which
-/// credentials it has. So "not modified" is never said to a client whose settings or credentials have been replaced.
-fn tag(app: &App, location: &str, asked: &str) -> String {
+/// The tag of a table's answer: its metadata file, of which registration it is, the settings for clients, which
+/// snapshots were asked for, and which credentials it has. So "not modified" is never said to a client whose settings
+/// or credentials have been replaced.
+fn tag(app: &App, body: &Loaded<TableMetadata>, asked: &str) -> String {
+    let location = &body.location;
     let mut digest = fnv::FnvHasher::default();
-    (location, &*app.storage).hash(&mut digest);
+    (location, &body.registered, &*app.storage).hash(&mut digest);
     let file = location.rsplit('/').next().unwrap_or_default();
     let plain: String = file.chars().filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\').collect();
     format!("\"{plain}-{:016x}{asked}\"", digest.finish())
@@ -153,8 +155,8 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     named.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
-fn with_tag(app: &App, mut response: Response, location: &str, asked: &str) -> Response {
-    if let Ok(tag) = HeaderValue::from_str(&tag(app, location, asked)) {
+fn with_tag(app: &App, mut response: Response, body: &Loaded<TableMetadata>, asked: &str) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&tag(app, body, asked)) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
@@ -185,8 +187,8 @@ pub(super) async fn load(
     let vended = if wanted(&headers) { app.vended(&asker, placed).await? } else { None };
     let mark = vended.as_ref().map_or("", |vended| &vended.mark);
     let suffix = format!("{}{mark}", if refs { "-refs" } else { "" });
-    if is_known(&headers, &tag(&app, &body.location, &suffix)) {
-        return Ok(with_tag(&app, StatusCode::NOT_MODIFIED.into_response(), &body.location, &suffix));
+    if is_known(&headers, &tag(&app, &body, &suffix)) {
+        return Ok(with_tag(&app, StatusCode::NOT_MODIFIED.into_response(), &body, &suffix));
     }
     let storage = Storage::of(&app, vended.as_ref());
     let response = match refs {
@@ -197,7 +199,7 @@ pub(super) async fn load(
         }
         false => loaded(&body, body.json.clone(), storage),
     };
-    Ok(with_tag(&app, response, &body.location, &suffix))
+    Ok(with_tag(&app, response, &body, &suffix))
 }
 
 /// The metadata with those snapshots only that a branch or a tag refers to.
@@ -238,7 +240,7 @@ pub(super) async fn commit(
     let Sent { value: Commit { requirements, updates, .. }, key } = sent;
     let commit = TableCommit { requirements, updates, key };
     let body = app.run(move |service| async move { service.commit_table(&table, commit).await }).await?;
-    Ok(with_tag(&app, loaded(&body, body.json.clone(), Storage::of(&app, None)), &body.location, ""))
+    Ok(with_tag(&app, loaded(&body, body.json.clone(), Storage::of(&app, None)), &body, ""))
 }
 
 #[derive(Deserialize)]
