@@ -169,7 +169,8 @@ impl Root {
             return Ok(());
         }
         if self.is_in_doubt(above)? {
-            let holder = self.shown(&parts[..parts.len() - 1]);
+            let here = self.directory.join(&path);
+            let holder = here.parent().unwrap_or(&here).display();
             return Err(io::Error::other(format!(
                 "a sync of {holder} failed earlier, so this folder may be gone after a power cut, and with it what is \
                  written into it, and no later sync can tell; stop the programs that use the file system, see that the \
