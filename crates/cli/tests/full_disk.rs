@@ -73,14 +73,12 @@ fn transactions_fill_up(disk: &SmallDisk) {
         }
         assert!(!error.contains("Error"), "{error}");
     };
-    is_ours(&refused(run("migrate STORE --encoding original"), 1));
-    // The map is written, until not even that has room: nobody knows then.
-    let migrations =
-        (0..200).map(|number| run(&format!("migrate STORE --encoding tickets --table {}", ["one", "two"][number % 2])));
-    let failed = migrations.into_iter().find(|ended| !ended.status.success()).unwrap();
-    let error = refused(failed, 7);
-    is_ours(&error);
-    assert!(error.contains("may have been done: the same command again settles it"), "{error}");
+    // An opening writes the journal once more, so it needs room before anything is read.
+    for arguments in ["migrate STORE --encoding original", "describe STORE"] {
+        let error = refused(run(arguments), 1);
+        is_ours(&error);
+        assert!(error.contains("writing the files of the cells once more"), "{error}");
+    }
     std::fs::remove_file(filler).unwrap();
     output(run("migrate STORE --encoding original"));
     assert!(output(run("describe STORE")).contains("table main_original, encoded as original"));
