@@ -31,7 +31,8 @@ pub struct Body<M> {
     pub json: Bytes,
     /// Whether this server wrote it, so that nothing in the JSON is missing from the metadata.
     pub written: bool,
-    /// The registration by which the table or view got its entry ([`REGISTERED`]); none if it was created.
+    /// The registration by which the table or view got its entry: what the property `glidepath.registered` says;
+    /// none if it was created.
     pub registered: Option<String>,
 }
 
@@ -40,7 +41,7 @@ pub type Loaded<M> = Arc<Body<M>>;
 
 /// The property of an entry that tells registrations apart: a fresh random text. Its pointer may be that of an entry
 /// before, with another file.
-pub(crate) const REGISTERED: &str = "registered";
+pub(crate) const REGISTERED: &str = "glidepath.registered";
 
 /// The registration by which an entry came to be; none if what it names was created.
 pub(crate) fn registration(entry: &Entry) -> Option<&str> {
