@@ -29,6 +29,8 @@ pub(crate) struct Folders<F: Files> {
     pub(crate) objects: PathBuf,
     pub(crate) locks: PathBuf,
     writers: PathBuf,
+    /// The folder of the store, and itself as it was when the store was opened. `None` in a handle for reading.
+    root: Option<(PathBuf, F::File)>,
     /// The folder of this process, and its lock, which shows that the process is alive. `None` in a handle for reading,
     /// or if the disk was too full for it when the store was opened: reading does not need it.
     own: Mutex<Option<(PathBuf, F::File)>>,
@@ -41,16 +43,12 @@ impl<F: Files> Folders<F> {
         let mut store = Self::reading(files, root, durable);
         let mut vanished = None;
         for _ in 0..TRIES {
-            let folders = [&*store.objects, &store.locks, &store.writers];
-            match Self::make_and_enter(&store.files, root, folders, durable).await {
+            match store.enter_root(root).await {
                 // Another process had created them and removed them when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     vanished = Some(error);
                 }
-                made => {
-                    store.own = Mutex::new(made?);
-                    return Ok(store);
-                }
+                entered => return entered.map(|()| store),
             }
         }
         let cause = vanished.map(|error| error.to_string()).unwrap_or_default();
@@ -61,10 +59,19 @@ impl<F: Files> Folders<F> {
         )))
     }
 
+    async fn enter_root(&mut self, root: &Path) -> io::Result<()> {
+        let folders = [&*self.objects, &self.locks, &self.writers];
+        let own = Self::make_and_enter(&self.files, root, folders, self.durable).await?;
+        self.own = Mutex::new(own);
+        self.root = Some((root.to_owned(), self.files.open(root, Access::Read).await?));
+        Ok(())
+    }
+
     /// A handle for reading, which makes no request.
     pub(crate) fn reading(files: F, root: &Path, durable: bool) -> Self {
         let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
-        Self { files, objects, locks, writers, own: Mutex::default(), next_name: AtomicU64::new(0), durable }
+        let own = Mutex::default();
+        Self { files, objects, locks, writers, root: None, own, next_name: AtomicU64::new(0), durable }
     }
 
     async fn make_and_enter(
@@ -120,7 +127,7 @@ impl<F: Files> Folders<F> {
         if let Some(path) = known {
             return Ok(path);
         }
-        make_with_those_above(&self.files, &self.writers, self.durable).await?;
+        self.make(&self.writers).await?;
         let (folder, alive) = enter(&self.files, &self.writers).await?;
         let mut own = self.locked();
         // If another thread was faster, its folder is used, and the next process that opens the store removes this one.
@@ -172,10 +179,26 @@ impl<F: Files> Folders<F> {
         self.files.sync_folder(folder).await
     }
 
+    /// Makes a top folder of the store that somebody has removed: only in the folder in which the store was opened. If
+    /// that was moved away or removed, or another file system is mounted there now, what would be written in its place
+    /// would be acknowledged, and not be in the store.
+    pub(crate) async fn make(&self, folder: &Path) -> io::Result<()> {
+        if let Some((root, opened)) = &self.root
+            && !self.files.leads_to(root, opened).await?
+        {
+            return Err(io::Error::other(format!(
+                "the folder {} is not the one in which the store was opened: it was moved or removed, or a file system was \
+                 mounted or unmounted there; put it back, or end this process and start it again",
+                root.display()
+            )));
+        }
+        make_with_those_above(&self.files, folder, self.durable).await
+    }
+
     /// Creates a folder of objects and those above it, each durable in the one above before anything is put inside.
     pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
         // Also the top folder, in case the process that had created it removed it when it closed the store.
-        make_with_those_above(&self.files, &self.objects, self.durable).await?;
+        self.make(&self.objects).await?;
         let held = self.hold(FOLDERS).await?;
         self.renew_folder(&held).await?;
         let levels: Vec<&Path> = folder.ancestors().take_while(|level| *level != self.objects).collect();
@@ -288,7 +311,7 @@ pub(crate) fn folder_above(path: &Path) -> &Path {
 }
 
 /// Creates a folder of the store and those above it.
-pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
+async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
     let mut missing = Vec::new();
     for level in folder.ancestors().take_while(|level| !level.as_os_str().is_empty()) {
         match files.length(level).await {

@@ -20,7 +20,7 @@ use glidepath_env::{Access, Busy, Files};
 use glidepath_model::{Instant, Span};
 
 use crate::file;
-use crate::folders::{Folders, TRIES, make_with_those_above};
+use crate::folders::{Folders, TRIES};
 use crate::mutant::{self, Mutant};
 
 /// The lock for creating folders.
@@ -155,7 +155,7 @@ impl<F: Files> Folders<F> {
             let file = match self.files.open(&path, Access::Either).await {
                 // Another process had created the folder and removed it when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    make_with_those_above(&self.files, &self.locks, self.durable).await?;
+                    self.make(&self.locks).await?;
                     continue;
                 }
                 opened => opened?,

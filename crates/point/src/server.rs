@@ -198,6 +198,10 @@ impl<C: Grouped> Catalog for Served<C> {
         self.committer.catalog().with_base(at, base).await
     }
 
+    async fn trim(&self, namespace: Option<&Name>) -> Result<u64, LoadError> {
+        self.committer.catalog().trim(namespace).await
+    }
+
     async fn commit(&self, _: &C::Snapshot, changes: &Changes) -> Outcome<C::Snapshot> {
         self.half_the_way().await;
         let answer = match &self.server_tables {

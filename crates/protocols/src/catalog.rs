@@ -1,7 +1,7 @@
 //! The interface of every catalog protocol.
 
 use std::borrow::Cow;
-use std::future::Future;
+use std::future::{Future, ready};
 
 use glidepath_env::{Cause, Denial};
 use glidepath_model::{Changes, Entry, Kind, Name, TableId, TableState, Version};
@@ -79,6 +79,13 @@ pub trait Catalog {
         wanted: impl Fn(&Name, &Entry) -> bool,
     ) -> impl Future<Output = Result<Vec<Name>, LoadError>> {
         everywhere(self, at, enters, wanted)
+    }
+
+    /// Forgets names of a namespace (or of the root) that stand for nothing, where a protocol remembers them; returns
+    /// how many. It is worth a call after many entries were dropped, costs about a listing, and may be dropped at any
+    /// point.
+    fn trim(&self, _namespace: Option<&Name>) -> impl Future<Output = Result<u64, LoadError>> {
+        ready(Ok(0))
     }
 
     /// Tries once to commit changes, all or nothing, on top of `base`. The changes must have been prepared against

@@ -120,6 +120,14 @@ pub enum Mutant {
     RosterAfterIntents,
     /// Tickets: a slot of a roster that repeats less than usual does not say so.
     RosterCutUntold,
+    /// Tickets: who creates a retired name does not add it to the roster again.
+    RetiredIgnored,
+    /// Tickets: a name that was read is retired no more.
+    RetiredForgotten,
+    /// Tickets: names are taken off a roster without being retired.
+    TrimmedUnretired,
+    /// Tickets: names are retired before the end of the roster is read, up to which they are taken off.
+    TrimmedTooFar,
     /// Tickets: a slot that a vacuum has emptied counts as another writer's.
     EmptiedIsLost,
     /// Tickets: vacuum empties the newest slot, too.

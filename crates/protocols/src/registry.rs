@@ -122,7 +122,15 @@ pub trait Design: 'static {
     fn vacuum<E: Env>(catalog: &Self::Catalog<E>, _: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
         async {
             let newest = catalog.version(&catalog.load().await?).unwrap_or_default();
-            Ok(Removed { before: newest, oldest: newest, newest, deleted: Vec::new(), emptied: Vec::new(), kept: 0 })
+            Ok(Removed {
+                before: newest,
+                oldest: newest,
+                newest,
+                deleted: Vec::new(),
+                emptied: Vec::new(),
+                retired: Vec::new(),
+                kept: 0,
+            })
         }
     }
 

@@ -110,6 +110,8 @@ pub struct Removed {
     pub deleted: Vec<Count>,
     /// Objects that were overwritten by short ones, which stay.
     pub emptied: Vec<Count>,
+    /// What is remembered no more.
+    pub retired: Vec<Count>,
     /// Old objects that are still needed, or may be.
     pub kept: u64,
 }

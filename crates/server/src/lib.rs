@@ -20,6 +20,7 @@ mod places;
 mod security;
 mod start;
 mod state;
+mod tasks;
 mod workers;
 
 pub use glidepath_stores::cloud::StsOptions;

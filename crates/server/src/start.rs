@@ -13,10 +13,9 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use glidepath_env::Env;
 use glidepath_model::Span;
-use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::{AnyCatalog, Creation, Protocol};
 use glidepath_protocols::{Catalog as _, LoadError, Outcome};
-use glidepath_service::{Counts, PRIORITY, Service, ServiceError, Settings, Warehouse};
+use glidepath_service::{PRIORITY, ServiceError, Settings, Warehouse};
 use glidepath_stores::cloud::StsOptions;
 use glidepath_stores::{LiveEnv, Options, Store, base_location, is_rows, is_there, open, open_plain, shown};
 use tokio::net::TcpListener;
@@ -36,7 +35,8 @@ use crate::people;
 use crate::people::recent::Recent;
 use crate::places;
 use crate::security::{Security, Tls, tell_doubts};
-use crate::state::{App, Live};
+use crate::state::App;
+use crate::tasks::{live, note_commits, purges, upkeep};
 use crate::workers::Workers;
 
 /// What a server needs to know.
@@ -276,12 +276,12 @@ impl Server {
         workers.run(move || async move { preparing.prepare().await }).await?;
         let keeping = service.clone();
         let purging = service.clone();
-        workers.keep_up(move || upkeep(keeping));
-        workers.keep_up(move || purges(purging));
+        workers.keep_up("upkeep", move || upkeep(keeping.clone()));
+        workers.keep_up("purging", move || purges(purging.clone()));
         let gate = Arc::new(Gate::new(access, config.limits, metrics));
         let recent = Arc::new(Recent::new(LiveEnv::new().unix_ms()));
         let (noting, counts) = (Arc::clone(&recent), service.counts());
-        workers.keep_up(move || note_commits(noting, counts));
+        workers.keep_up("counting", move || note_commits(Arc::clone(&noting), Arc::clone(&counts)));
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
         let storage = Arc::new(config.storage);
@@ -438,51 +438,6 @@ async fn found_or_created(store: Store, protocol: Protocol) -> Result<(AnyCatalo
         }
     }
     Err(StartError::Create("it conflicts with others again and again, and is not found then".to_owned()))
-}
-
-/// A service on a live catalog, with the tasks that commit and load for all.
-fn live(catalog: AnyCatalog<LiveEnv>, files: Timed<Warehouse<Store>>, settings: Settings, workers: &Workers) -> Live {
-    let env = LiveEnv::new();
-    let (group, loads) = (Group::new(MOST_WAITING), Loads::new());
-    if let Ok(leader) = Leader::new(env, catalog.clone(), &group, RetryPolicy::default()) {
-        workers.serve_all(move || leader.lead());
-    }
-    if let Ok(loader) = Loader::new(catalog.clone(), &loads) {
-        workers.serve_all(move || loader.serve());
-    }
-    Service::new(env, Committer::mixed(env, catalog, group, RetryPolicy::default()), loads, files, settings)
-}
-
-/// Cleans old keys and runs purges, for as long as the server lives.
-async fn upkeep(service: Live) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(15)).await;
-        // What fails now is done at the next turn, or by another server.
-        told("making the namespaces of the service", service.prepare().await.err());
-        told("cleaning old keys", service.clean_keys().await.err());
-    }
-}
-
-/// By itself, because a purge can take hours, and keys arise meanwhile.
-async fn purges(service: Live) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(15)).await;
-        told("purging dropped tables", service.run_purges().await.err());
-    }
-}
-
-fn told(what: &str, failed: Option<ServiceError>) {
-    if let Some(error) = failed {
-        tracing::warn!(why = error.message, "{what} failed; it is tried again in 15 seconds");
-    }
-}
-
-/// Notes for people how many commits there were, for as long as the server lives.
-async fn note_commits(recent: Arc<Recent>, counts: Arc<Counts>) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        recent.note(&counts, LiveEnv::new().unix_ms());
-    }
 }
 
 async fn no_route(uri: axum::http::Uri) -> Response {

@@ -5,12 +5,18 @@
 //! request that is handed over runs to its end even if the client goes away: a commit may be made for several clients
 //! at once.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use glidepath_service::{Kind, ServiceError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{LocalSet, spawn_local};
+
+/// How long after a panic a task is begun again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts a task on the thread that runs it.
 type Job = Box<dyn FnOnce() + Send>;
@@ -62,23 +68,23 @@ impl Workers {
     }
 
     /// Runs a task that serves all requests, for as long as the server lives, on the first worker. It does not count:
-    /// a worker that it slows down ends its requests later, and so gets fewer.
-    pub(crate) fn serve_all<W, F>(&self, work: W)
+    /// a worker that it slows down ends its requests later, and so gets fewer. If it panics, it is begun again.
+    pub(crate) fn serve_all<W, F>(&self, what: &'static str, work: W)
     where
-        W: FnOnce() -> F + Send + 'static,
+        W: FnMut() -> F + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        self.all[0].start(work);
+        self.all[0].start(move || again(what, PAUSE, work));
     }
 
     /// Runs a task that nobody waits for, for as long as the server lives. It may compute for long, so it is not beside
-    /// those that serve all requests if there are two workers or more.
-    pub(crate) fn keep_up<W, F>(&self, work: W)
+    /// those that serve all requests if there are two workers or more. If it panics, it is begun again.
+    pub(crate) fn keep_up<W, F>(&self, what: &'static str, work: W)
     where
-        W: FnOnce() -> F + Send + 'static,
+        W: FnMut() -> F + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        self.all[self.all.len() - 1].start(work);
+        self.all[self.all.len() - 1].start(move || again(what, PAUSE, work));
     }
 
     /// Runs a request to its end, and returns its answer.
@@ -117,11 +123,41 @@ impl Worker {
     }
 }
 
+/// Begins a task again until it ends without a panic.
+async fn again<W, F>(what: &'static str, pause: Duration, mut work: W)
+where
+    W: FnMut() -> F,
+    F: Future<Output = ()>,
+{
+    while AssertUnwindSafe(async { work().await }).catch_unwind().await.is_err() {
+        tracing::error!("{what} panicked: a defect of the server; it begins again");
+        tokio::time::sleep(pause).await;
+    }
+}
+
 /// A request that counts until it ends, also by a panic.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::panic, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_begun_again() {
+        let mut begun = 0;
+        let work = || {
+            begun += 1;
+            let panics = begun < 3;
+            async move { assert!(!panics, "as a defect would") }
+        };
+        again("a test", PAUSE, work).await;
+        assert_eq!(begun, 3);
     }
 }

@@ -23,8 +23,8 @@ use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal
 use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 
+use crate::cleaning::{AT, written};
 use crate::error::{Kind, Proof, ServiceError};
-use crate::keys::MOST_CLEANINGS;
 use crate::locations::meet;
 use crate::mutant::{self, Mutant};
 use crate::names::{is_own, lacks_own, own_name};
@@ -34,7 +34,6 @@ use crate::{Inner, Service, leaving};
 /// The namespace of claims, in that of the service.
 pub(crate) const FOLDER: &str = "claims";
 
-const AT: &str = "at";
 const LOCATION: &str = "folder";
 
 /// How long others wait for a claim: who made it may read every entry of a large catalog.
@@ -45,9 +44,6 @@ const LIFETIME_MS: u64 = 60 * 60 * 1000;
 
 /// The most parts of a location that is claimed: its commit asserts something of the folder of each.
 const MOST_PARTS: usize = 100;
-
-/// The most entries that one commit removes.
-const CLEANED_TOGETHER: usize = 100;
 
 /// The most claims that are looked at. Each takes its client a look at the whole catalog, so there are few.
 const MOST: usize = 10_000;
@@ -97,11 +93,6 @@ pub(crate) fn timed(now_ms: u64, location: Option<&str>, pointer: Option<String>
 /// The change of an entry of [`timed`] to this time.
 pub(crate) fn timed_again(name: Name, now_ms: u64) -> Action {
     Action::SetProperties { name, changes: [(AT.to_owned(), Some(now_ms.to_string()))].into() }
-}
-
-/// When an entry was made, in milliseconds since 1970.
-pub(crate) fn written(entry: &Entry) -> u64 {
-    entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0)
 }
 
 /// The answer to a request that is refused by a claim.
@@ -240,43 +231,12 @@ fn is_young(claim: &Entry, now_ms: u64) -> bool {
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Removes claims that were left behind, old marks of purges, and old last files of tables.
     pub(crate) async fn clean_claims(&self) -> Result<(), ServiceError> {
+        // Those have no lifetime: whoever does what they say removes them.
+        self.inner.committer.catalog().trim(Some(&own_name([purge::FOLDER])?)).await?;
         self.clean(FOLDER, LIFETIME_MS).await?;
         for marks in purge::MARKS.into_iter().chain([leaving::FOLDER]) {
             self.clean(marks, purge::MARKED_MS).await?;
         }
         Ok(())
-    }
-
-    async fn clean(&self, folder: &str, lifetime_ms: u64) -> Result<(), ServiceError> {
-        for _ in 0..MOST_CLEANINGS {
-            if self.clean_some(folder, lifetime_ms).await? < CLEANED_TOGETHER {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    async fn clean_some(&self, folder: &str, lifetime_ms: u64) -> Result<usize, ServiceError> {
-        let (at, now) = (self.head().await?, self.inner.env.unix_ms());
-        let is_old = |_: &Name, entry: &Entry| {
-            (written(entry).saturating_add(lifetime_ms) < now).then(|| entry.properties.get(AT).cloned())
-        };
-        let folder = own_name([folder])?;
-        let old = self.inner.committer.catalog().list(&at, Some(&folder), None, CLEANED_TOGETHER, is_old).await?;
-        let count = old.len();
-        if count == 0 {
-            return Ok(count);
-        }
-        let actions = old.into_iter().flat_map(|(name, value)| {
-            let holds = Assertion::Property { key: AT.to_owned(), value };
-            let same = Action::Assert { name: name.clone(), holds };
-            [same, Action::Drop { name, kind: EntryKind::Table, expected: None }]
-        });
-        let actions = actions.collect();
-        match self.inner.committer.commit(actions).await {
-            // Another server cleans too, or one was replaced.
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PropertyChanged { .. })) => Ok(count),
-            Err(error) => Err(error.into()),
-        }
     }
 }

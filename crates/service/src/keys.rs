@@ -6,10 +6,11 @@
 //! Keys are kept for [`LIFETIME_MS`] at least, and cleaned by any server afterwards.
 
 use glidepath_env::Env;
-use glidepath_model::{Action, Assertion, Entry, Kind as EntryKind, Name, Refusal};
+use glidepath_model::{Action, Entry, Kind as EntryKind, Name, Refusal};
 use glidepath_protocols::group::{CommitError, Grouped};
 use glidepath_table::Files;
 
+use crate::cleaning::AT;
 use crate::error::{Kind, ServiceError};
 use crate::mutant::{self, Mutant};
 use crate::names::{RESERVED, lacks_own, own_name};
@@ -21,16 +22,12 @@ pub const LIFETIME_MS: u64 = 30 * 60 * 1000;
 /// How much longer it is kept, because clocks of servers differ.
 const GRACE_MS: u64 = 10 * 60 * 1000;
 
-/// The most keys that one commit cleans.
-const CLEANED_TOGETHER: usize = 256;
-
-/// The most commits of one call: several servers clean at once, and each refuses what another has cleaned.
-pub(crate) const MOST_CLEANINGS: usize = 1000;
+/// How long a key is kept.
+pub(crate) const KEPT_MS: u64 = LIFETIME_MS + GRACE_MS;
 
 /// The namespace of keys, in that of the service.
-const KEYS: &str = "keys";
+pub(crate) const KEYS: &str = "keys";
 
-const AT: &str = "at";
 const REQUEST: &str = "request";
 const ANSWER: &str = "answer";
 /// What kind of refusal the answer is.
@@ -311,48 +308,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// # Errors
     /// If the catalog does not answer. It may be called again at any time, also by several servers at once.
     pub async fn clean_keys(&self) -> Result<usize, ServiceError> {
-        let mut all = 0;
-        for _ in 0..MOST_CLEANINGS {
-            let found = self.clean_some_keys().await?;
-            all += found;
-            if found < CLEANED_TOGETHER {
-                break;
-            }
-        }
-        Ok(all)
-    }
-
-    async fn clean_some_keys(&self) -> Result<usize, ServiceError> {
-        let old = self.old_keys().await?;
-        let count = old.len();
-        if count > 0 {
-            self.remove_keys(old).await?;
-        }
-        Ok(count)
-    }
-
-    /// Some keys that are old, each with the time at which it was noted.
-    pub(crate) async fn old_keys(&self) -> Result<Vec<(Name, Option<String>)>, ServiceError> {
-        let at = self.head().await?;
-        let keys = own_name([KEYS])?;
-        let now = self.inner.env.unix_ms();
-        let is_old = |_: &Name, entry: &Entry| {
-            let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-            (written.saturating_add(LIFETIME_MS + GRACE_MS) < now).then(|| entry.properties.get(AT).cloned())
-        };
-        Ok(self.inner.committer.catalog().list(&at, Some(&keys), None, CLEANED_TOGETHER, is_old).await?)
-    }
-
-    /// Removes them, unless one was removed or noted anew meanwhile: another server may have been faster, and a request
-    /// have the key since. Then none is removed, and they are looked for again.
-    pub(crate) async fn remove_keys(&self, old: Vec<(Name, Option<String>)>) -> Result<(), ServiceError> {
-        let removed = |(name, value): (Name, Option<String>)| {
-            let same = Action::Assert { name: name.clone(), holds: Assertion::Property { key: AT.to_owned(), value } };
-            [same, Action::Drop { name, kind: EntryKind::Table, expected: None }]
-        };
-        match self.inner.committer.commit(old.into_iter().flat_map(removed).collect()).await {
-            Ok(_) | Err(CommitError::Refused(Refusal::NotFound(_) | Refusal::PropertyChanged { .. })) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.clean(KEYS, KEPT_MS).await
     }
 }

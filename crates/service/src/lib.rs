@@ -10,6 +10,7 @@
 mod bodies;
 mod browse;
 mod claims;
+mod cleaning;
 mod commit;
 mod counts;
 mod error;

@@ -28,6 +28,7 @@ use glidepath_table::Files;
 use iceberg::spec::TableMetadata;
 use sha2::{Digest as _, Sha256};
 
+use crate::cleaning::{AT, written};
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
@@ -48,7 +49,6 @@ pub(crate) const MARKED_MS: u64 = 24 * 60 * 60 * 1000;
 
 const LOCATION: &str = "location";
 const POINTER: &str = "metadata";
-const AT: &str = "at";
 /// The format of a table whose files are found by listing.
 const FORMAT: &str = "format";
 
@@ -194,8 +194,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         if now.is_none_or(|now| now.pointer != entry.pointer) {
             return Ok(false);
         }
-        let written: u64 = entry.properties.get(AT).and_then(|at| at.parse().ok()).unwrap_or(0);
-        let due = written.saturating_add(GRACE_MS) <= began;
+        let due = written(entry).saturating_add(GRACE_MS) <= began;
         let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
         if !self.end_claims(&note, entry, location).await? {
             return Ok(false);

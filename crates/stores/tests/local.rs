@@ -40,6 +40,37 @@ async fn keeps_the_contract_durably() {
     none(&tokio::spawn(async move { run_all(&[store], &Key::new("scratch")).await }).await.unwrap());
 }
 
+/// As if its file system were unmounted, or somebody had moved it: what is written elsewhere is not in the store.
+#[tokio::test]
+async fn nothing_is_written_into_another_directory_at_its_place() {
+    let above = tempfile::tempdir().unwrap();
+    let (place, away) = (above.path().join("lake"), above.path().join("away"));
+    let store = store(&place);
+    let put = async |key: &str| store.put(&Key::new(key), body("x".to_owned()), Guard::Absent).await;
+    put("a").await.unwrap();
+    fs::rename(&place, &away).unwrap();
+    let other = async || match put("b").await {
+        Err(PutError::Refused(denial)) => assert!(denial.cause.to_string().contains("is not the one"), "{denial:?}"),
+        other => panic!("{other:?}"),
+    };
+    other().await;
+    assert!(!place.exists());
+    fs::create_dir(&place).unwrap();
+    other().await;
+    // Another store.
+    LocalStore::new(&place, Durability::None).unwrap().put(&Key::new("a"), body("y".to_owned()), Guard::None).await.unwrap();
+    other().await;
+    fs::rename(&place, above.path().join("theirs")).unwrap();
+    fs::rename(&away, &place).unwrap();
+    put("b").await.unwrap();
+    // A top folder that somebody has removed is made again.
+    fs::remove_dir_all(place.join("locks")).unwrap();
+    fs::remove_dir_all(place.join("writers")).unwrap();
+    put("c").await.unwrap();
+    let found: Vec<_> = store.list(&Key::new(""), None, 9).await.unwrap().objects.into_iter().map(|one| one.key).collect();
+    assert_eq!(found, ["a", "b", "c"].map(Key::new));
+}
+
 fn files_in(directory: &Path, folder: &str) -> usize {
     fs::read_dir(directory.join(folder)).unwrap().count()
 }

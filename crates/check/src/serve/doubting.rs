@@ -192,6 +192,10 @@ impl Catalog for Doubting {
         self.inner.search(at, enters, wanted).await
     }
 
+    async fn trim(&self, namespace: Option<&Name>) -> Result<u64, LoadError> {
+        self.inner.trim(namespace).await
+    }
+
     async fn commit(&self, base: &Self::Snapshot, changes: &Changes) -> Outcome<Self::Snapshot> {
         self.inner.commit(base, changes).await
     }

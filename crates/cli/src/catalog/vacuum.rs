@@ -101,8 +101,8 @@ fn as_json(removed: &Removed, versioned: bool) -> Value {
 }
 
 /// What was done to which objects.
-fn done_to(removed: &Removed) -> [(&'static str, &[Count]); 2] {
-    [("deleted", &removed.deleted), ("emptied", &removed.emptied)]
+fn done_to(removed: &Removed) -> [(&'static str, &[Count]); 3] {
+    [("deleted", &removed.deleted), ("emptied", &removed.emptied), ("retired", &removed.retired)]
 }
 
 fn as_text(removed: &Removed, versioned: bool) -> String {

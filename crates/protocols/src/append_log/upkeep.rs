@@ -163,7 +163,15 @@ impl<E: Env> AppendLog<E> {
         let emptied = vec![Count::of("segments", SEGMENTS, vacuumed.segments)];
         let deleted = vec![Count::of("checkpoints", CHECKPOINTS, vacuumed.checkpoints)];
         let newest = self.catch_up().await?.version();
-        Ok(Removed { before, oldest: self.oldest_kept().await?, newest, deleted, emptied, kept: 0 })
+        Ok(Removed {
+            before,
+            oldest: self.oldest_kept().await?,
+            newest,
+            deleted,
+            emptied,
+            retired: Vec::new(),
+            kept: 0,
+        })
     }
 
     /// Checks every checkpoint and every kept segment.

@@ -35,7 +35,15 @@ pub(super) async fn vacuum<E: Env>(chain: &ManifestChain<E>, keep: Keep) -> Resu
         Count::of("versions", ["object of an old version", "objects of old versions"], swept.versions),
         Count::of("packs", ["pack", "packs"], swept.packs),
     ];
-    Ok(Removed { before, oldest: swept.oldest, newest: swept.newest, deleted, emptied: Vec::new(), kept: swept.kept })
+    Ok(Removed {
+        before,
+        oldest: swept.oldest,
+        newest: swept.newest,
+        deleted,
+        emptied: Vec::new(),
+        retired: Vec::new(),
+        kept: swept.kept,
+    })
 }
 
 pub(super) async fn fsck<E: Env>(chain: &ManifestChain<E>, mend: bool) -> Result<Report, LoadError> {

@@ -268,6 +268,12 @@ macro_rules! protocols {
                 }
             }
 
+            async fn trim(&self, namespace: Option<&Name>) -> Result<u64, LoadError> {
+                match self {
+                    $($(#[cfg(feature = $feature)])? Self::$variant(catalog) => catalog.trim(namespace).await,)*
+                }
+            }
+
             async fn commit(&self, base: &AnySnapshot, changes: &Changes) -> Outcome<AnySnapshot> {
                 match (self, base) {
                     $($(#[cfg(feature = $feature)])? (Self::$variant(catalog), AnySnapshot::$variant(base)) => {

@@ -17,8 +17,10 @@ struct Audit {
     /// The id of the put of each slot.
     slots: BTreeMap<(String, u64), u64>,
     fates: BTreeMap<TxnId, bool>,
-    /// The names in each slot of each roster.
+    /// The names that each slot of each roster added.
     rosters: BTreeMap<String, BTreeMap<u64, BTreeSet<Name>>>,
+    /// Up to which slot each roster does not count.
+    floors: BTreeMap<String, u64>,
     versions: Vec<Made>,
 }
 
@@ -29,7 +31,10 @@ pub(super) fn versions(shared_state: &SharedState, writes: &[Write]) -> Result<V
         let object = object.as_ref().ok_or_else(|| format!("{key} was deleted"))?;
         let noted = match place {
             Place::Format => audit.begin(write),
-            Place::Slot(register, number) => audit.slot((register, number), &object.bytes, write),
+            Place::Slot(register, number) => {
+                let found = audit.slot((register, number), &object.bytes, write);
+                found.and_then(|created| created.map_or(Ok(()), |name| audit.is_on_roster(shared_state, &name)))
+            }
             Place::Txn(txn) => audit.record(txn, &object.bytes, write),
             Place::Roster(roster, number) => audit.roster(roster, number, &object.bytes),
         };
@@ -49,18 +54,19 @@ impl Audit {
         self.versions.push(Made { version, write, commit: Some(commit), changed });
     }
 
-    fn slot(&mut self, key: (String, u64), bytes: &[u8], write: usize) -> Result<(), String> {
+    /// Returns the name, if the slot begins to create it.
+    fn slot(&mut self, key: (String, u64), bytes: &[u8], write: usize) -> Result<Option<Name>, String> {
         let held = Held::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
         let slot = match (held, self.slots.get(&key)) {
             (Held::Slot(slot), None) => slot,
             // A store in files writes an object once more if it may not be durable.
-            (Held::Slot(slot), Some(id)) if slot.id() == *id => return Ok(()),
+            (Held::Slot(slot), Some(id)) if slot.id() == *id => return Ok(None),
             (Held::Slot(slot), Some(id)) => {
                 return Err(format!("was written twice, by put {id:016x} and by put {:016x}", slot.id()));
             }
             (Held::Emptied(_), None) => return Err("was emptied before it was written".to_owned()),
             (Held::Emptied(_), Some(_)) if self.slots.contains_key(&(key.0.clone(), key.1 + 1)) => {
-                return Ok(());
+                return Ok(None);
             }
             (Held::Emptied(_), Some(_)) => return Err("was emptied although it is the newest".to_owned()),
         };
@@ -76,14 +82,33 @@ impl Audit {
             None => (None, CommitId(0)),
             Some(before) => self.resolved(before)?,
         };
-        if slot.intent.is_none() {
+        let after = slot.intent.as_ref().map_or(slot.settled.as_ref(), |intent| intent.after.as_ref());
+        let creates = settled.is_none() && after.is_some();
+        if before.is_some_and(|before| before.retired) && !slot.retired && !creates {
+            return Err("is not retired any more, and does not create the name".to_owned());
+        }
+        let only_retires = slot.intent.is_none() && slot.retired;
+        if slot.intent.is_none() && !only_retires {
             let changed = (slot.settled != settled).then(|| (slot.name.clone(), slot.settled.clone()));
             self.made(slot.commit, write, changed.into_iter().collect());
         } else if (&slot.settled, slot.commit) != (&settled, commit) {
             return Err("settles something else than what was there".to_owned());
         }
+        let created = creates.then(|| slot.name.clone());
         self.registers.insert(slot.name.clone(), slot);
-        Ok(())
+        Ok(created)
+    }
+
+    /// Whoever creates a name has put it onto the roster before.
+    fn is_on_roster(&self, shared_state: &SharedState, name: &Name) -> Result<(), String> {
+        let roster = shared_state.keys.roster(name.parent().as_ref());
+        let slots = self.rosters.get(roster.as_str());
+        let is_there = slots.is_some_and(|slots| slots.values().any(|names| names.contains(name)));
+        // Of what was there before the run, all names come before all rosters.
+        match is_there || self.rosters.is_empty() {
+            true => Ok(()),
+            false => Err(format!("creates {name}, which is not on the roster")),
+        }
     }
 
     /// The entry in a slot, and its commit. It must be decided.
@@ -96,19 +121,37 @@ impl Audit {
         }
     }
 
-    /// A reader passes over the slots that a newer one repeats, so the newer one must have all their names.
+    /// A reader passes over the slots that a newer one repeats, so the newer one must have all that they added; and
+    /// over those that do not count, so what they added and is not there again must be retired.
     fn roster(&mut self, roster: String, number: u64, bytes: &[u8]) -> Result<(), String> {
         let slot = Roster::decode(bytes).map_err(|error| format!("cannot be read: {error}"))?;
         if slot.number != number {
             return Err(format!("has slot {}", slot.number));
         }
-        let (slots, names) = (self.rosters.entry(roster).or_default(), BTreeSet::from_iter(slot.names));
+        let slots = self.rosters.entry(roster.clone()).or_default();
+        let floor = self.floors.entry(roster).or_default();
+        // A store in files writes an object once more if it may not be durable.
+        if number <= *floor || slots.contains_key(&number) {
+            return Ok(());
+        }
         let mut repeated = slots.range(slot.first..number).flat_map(|(_, names)| names);
-        if let Some(lost) = repeated.find(|name| !names.contains(name)) {
+        if let Some(lost) = repeated.find(|name| !slot.names.contains(name)) {
             return Err(format!("repeats slots from {} on, and lacks {lost}", slot.first));
         }
-        slots.insert(number, names);
-        Ok(())
+        if slot.floor < *floor {
+            return Err(format!("says that slots after {} count, and those up to {floor} did not", slot.floor));
+        }
+        *floor = slot.floor;
+        let own = slot.own(slots).into_iter().collect();
+        slots.insert(number, own);
+        let counted = slots.split_off(&(*floor + 1));
+        let gone = std::mem::replace(slots, counted);
+        let is_retired = |name: &Name| self.registers.get(name).is_some_and(|slot| slot.retired);
+        let mut lost = gone.values().flatten().filter(|name| !slots.values().any(|names| names.contains(*name)));
+        match lost.find(|name| !is_retired(name)) {
+            Some(name) => Err(format!("takes {name} off, which is not retired")),
+            None => Ok(()),
+        }
     }
 
     fn record(&mut self, txn: TxnId, bytes: &[u8], write: usize) -> Result<(), String> {

@@ -59,6 +59,14 @@ impl Stop {
     }
 }
 
+/// Names to be put onto the roster of one namespace.
+#[derive(Default)]
+struct Entrants {
+    names: Vec<Name>,
+    /// Whether also those that are there: one was retired, and may have been taken off since the roster was read.
+    anew: bool,
+}
+
 impl<E: Env> Tickets<E> {
     /// Steps 2 to 9.
     pub(super) async fn carry_out(&self, mut plan: Plan) -> Outcome<Snapshot> {
@@ -78,6 +86,10 @@ impl<E: Env> Tickets<E> {
         };
         if late {
             let _ = self.enroll_new(&plan).await;
+        }
+        if matches!(outcome, Outcome::Committed(_)) {
+            let dropped = plan.writes.iter().filter(|(_, (seen, after))| seen.now().is_some() && after.is_none());
+            dropped.for_each(|(name, _)| self.shared_state.dropped(name.parent().as_ref()));
         }
         outcome
     }
@@ -119,14 +131,19 @@ impl<E: Env> Tickets<E> {
 
     /// Step 3.
     async fn enroll_new(&self, plan: &Plan) -> Result<(), Denial> {
-        let mut new: BTreeMap<Option<Name>, Vec<Name>> = BTreeMap::new();
+        let mut new: BTreeMap<Option<Name>, Entrants> = BTreeMap::new();
         for (name, (seen, after)) in &plan.writes {
             if after.is_some() && seen.now().is_none() {
-                new.entry(name.parent()).or_default().push(name.clone());
+                let entrants = new.entry(name.parent()).or_default();
+                entrants.names.push(name.clone());
+                entrants.anew |= seen.is_retired() && !mutant::is(Mutant::RetiredIgnored);
             }
         }
-        for (namespace, names) in &new {
-            self.enroll(namespace.as_ref(), names).await?;
+        for (namespace, Entrants { names, anew }) in new {
+            match anew {
+                true => self.enroll_anew(namespace.as_ref(), names, 0).await?,
+                false => self.enroll(namespace.as_ref(), &names).await?,
+            }
         }
         Ok(())
     }
@@ -134,7 +151,8 @@ impl<E: Env> Tickets<E> {
     /// Step 4.
     async fn one_put(&self, name: &Name, seen: &Seen, after: Option<Entry>) -> Outcome<Snapshot> {
         let commit = CommitId(self.env.draw(Purpose::Names));
-        let slot = Slot { commit, settled: after, ..next(name, seen, commit.0) };
+        let retired = seen.is_retired() && after.is_none();
+        let slot = Slot { commit, settled: after, retired, ..next(name, seen, commit.0) };
         match self.put_once(Sent::Slot(&slot)).await {
             Stood::Yes => {
                 let seen = Seen { slot: Some(slot.into()), fate: Fate::Undecided };
@@ -169,7 +187,10 @@ impl<E: Env> Tickets<E> {
         }
         let slots: Vec<Slot> = all
             .into_iter()
-            .map(|(name, (seen, after))| Slot { intent: Some(Intent { txn, after }), ..next(name, &seen, low) })
+            .map(|(name, (seen, after))| {
+                let retired = seen.is_retired() && after.is_none() && !mutant::is(Mutant::RetiredForgotten);
+                Slot { intent: Some(Intent { txn, after }), retired, ..next(name, &seen, low) }
+            })
             .collect();
         let stood = match self.stand(&slots).await {
             Ok(()) if mutant::is(Mutant::NeedsBeforeIntents) => Ok(()),
@@ -256,7 +277,7 @@ impl<E: Env> Tickets<E> {
 }
 
 /// The next slot of a register, with what it holds so far and no intent.
-fn next(name: &Name, seen: &Seen, id: u64) -> Slot {
+pub(super) fn next(name: &Name, seen: &Seen, id: u64) -> Slot {
     let before = seen.slot.as_ref().map(|slot| slot.lineage.as_slice()).unwrap_or_default();
     let lineage = std::iter::once(id).chain(before.iter().copied()).take(LINEAGE).collect();
     Slot {
@@ -266,5 +287,6 @@ fn next(name: &Name, seen: &Seen, id: u64) -> Slot {
         commit: seen.commit(),
         settled: seen.now().cloned(),
         intent: None,
+        retired: seen.is_retired(),
     }
 }

@@ -29,7 +29,9 @@ impl Design for PerName {
         match settings.test_limits {
             None => shared_state,
             // For a few names at the least; at the most, for more than the slots of most runs have together.
-            Some(number) => shared_state.with_roster_bytes(32 << (2 * (number % 4))),
+            Some(number) => {
+                shared_state.with_roster_bytes(32 << (2 * (number % 4))).with_least_trimmed(1 << (number % 4))
+            }
         }
     }
 
@@ -46,7 +48,7 @@ impl Design for PerName {
     }
 
     fn vacuum<E: Env>(catalog: &Tickets<E>, _: Keep) -> impl Future<Output = Result<Removed, VacuumError>> {
-        catalog.empty_old_slots()
+        catalog.cleaned()
     }
 
     async fn fsck<E: Env>(catalog: &Tickets<E>, _: bool) -> Result<Report, LoadError> {

@@ -9,6 +9,7 @@ use glidepath_model::Name;
 use super::Fate;
 use super::keys::Keys;
 use super::object::{ROSTER_BYTES, Roster, Slot, TxnId, lowest_bit, name_bytes};
+use super::trim::LEAST_TRIMMED;
 use crate::entry;
 
 /// Registers and records that are remembered. With more, all are forgotten, and read again.
@@ -17,12 +18,17 @@ const MOST: usize = 100_000;
 /// The bytes of the registers that are remembered, as they are encoded. With more, all are forgotten.
 const MOST_BYTES: usize = 128 << 20;
 
+/// With more processes that drop entries of one namespace, equally many each, names are taken off its roster later.
+const MOST_SERVERS: usize = 8;
+
 /// What all handles of a process to one catalog share. All of it is hints: a reader begins with the newest slot known,
 /// and goes on from there.
 pub struct SharedState {
     pub(super) keys: Keys,
     /// The most bytes of names in a slot of a roster that repeats others.
     pub(super) roster_bytes: usize,
+    /// The fewest names that are taken off a roster at a time.
+    pub(super) least_trimmed: usize,
     there: AtomicBool,
     known: Mutex<Known>,
 }
@@ -35,7 +41,7 @@ struct Known {
     slot_bytes: usize,
     /// Transactions that have ended.
     fates: BTreeMap<TxnId, Fate>,
-    /// Rosters from their beginning to the newest slot known.
+    /// Rosters from the first slot that counts to the newest one known.
     rosters: BTreeMap<Option<Name>, Enrolled>,
 }
 
@@ -44,9 +50,14 @@ struct Known {
 struct Enrolled {
     /// The number of that slot; 0 if none is known.
     end: u64,
+    /// Slots up to this one do not count any more.
+    floor: u64,
+    /// How many entries this process has dropped since it looked how many of the names stand for nothing; `None` if it
+    /// has not.
+    dropped: Option<usize>,
     /// All names.
     names: Arc<BTreeSet<Name>>,
-    /// The names that no slot before had.
+    /// The names that each slot added: those that it has, and none of the slots that it repeats.
     new: BTreeMap<u64, Vec<Name>>,
 }
 
@@ -57,6 +68,7 @@ impl SharedState {
         Self {
             keys: Keys::below(prefix),
             roster_bytes: ROSTER_BYTES,
+            least_trimmed: LEAST_TRIMMED,
             there: AtomicBool::new(false),
             known: Mutex::default(),
         }
@@ -65,6 +77,11 @@ impl SharedState {
     /// With another limit of the bytes of names in a slot of a roster that repeats others.
     pub(super) fn with_roster_bytes(self, roster_bytes: usize) -> Self {
         Self { roster_bytes, ..self }
+    }
+
+    /// With another number of names that are taken off a roster at least.
+    pub(super) fn with_least_trimmed(self, least_trimmed: usize) -> Self {
+        Self { least_trimmed, ..self }
     }
 
     fn known_now(&self) -> MutexGuard<'_, Known> {
@@ -117,6 +134,30 @@ impl SharedState {
         self.known_now().rosters.get(&namespace.cloned()).map_or(0, |roster| roster.end)
     }
 
+    /// This process has dropped an entry of a namespace.
+    pub(super) fn dropped(&self, namespace: Option<&Name>) {
+        if let Some(roster) = self.known_now().rosters.get_mut(&namespace.cloned()) {
+            roster.dropped = roster.dropped.map(|dropped| dropped + 1);
+        }
+    }
+
+    /// Whether many names of a roster may stand for nothing that did when this was last asked. Others drop entries too,
+    /// so a part of that many is enough.
+    pub(super) fn may_be_trimmed(&self, namespace: Option<&Name>) -> bool {
+        let mut known = self.known_now();
+        let roster = known.rosters.entry(namespace.cloned()).or_default();
+        let looks = roster.dropped.is_none_or(|dropped| dropped * MOST_SERVERS * 2 >= roster.names.len().max(1));
+        if looks {
+            roster.dropped = Some(0);
+        }
+        looks
+    }
+
+    /// Slots of a roster up to this one are known not to count any more.
+    pub(super) fn roster_floor(&self, namespace: Option<&Name>) -> u64 {
+        self.known_now().rosters.get(&namespace.cloned()).map_or(0, |roster| roster.floor)
+    }
+
     /// Adds slots, oldest first. If none was known before, they must be all that make up the roster.
     pub(super) fn enrolled(&self, namespace: Option<&Name>, slots: Vec<Roster>) {
         let mut known = self.known_now();
@@ -135,42 +176,49 @@ impl SharedState {
         roster.map(|roster| (roster.end, Arc::clone(&roster.names))).unwrap_or_default()
     }
 
-    /// The first slot that slot `number` of a roster is to repeat, and the names that the slots from there to itself
-    /// added, in no order; `own` are those that it adds itself. All slots before it must be known.
+    /// Slot `number` of a roster, which adds these names. All slots before it must be known.
     ///
-    /// With itself it has the names of as many slots as the lowest bit of its number says. If these are too many names,
-    /// it has those of half as many slots, and so on. So the names of twice the slots that a shortened one has would
-    /// not have fitted: a cold reader makes about two reads for each [`ROSTER_BYTES`] of names, if slots add about
-    /// equally many.
-    pub(super) fn repeated(&self, namespace: Option<&Name>, number: u64, own: Vec<Name>) -> (u64, Vec<Name>) {
+    /// With itself it has the names of as many slots as the lowest bit of its number says, of those that count. If
+    /// these are too many names, it has those of half as many slots, and so on. So the names of twice the slots that a
+    /// shortened one has would not have fitted: a cold reader makes about two reads for each [`ROSTER_BYTES`] of names,
+    /// if slots add about equally many.
+    pub(super) fn next_on_roster(&self, namespace: Option<&Name>, number: u64, own: Vec<Name>) -> Roster {
         let known = self.known_now();
-        let none = BTreeMap::new();
-        let new = known.rosters.get(&namespace.cloned()).map_or(&none, |roster| &roster.new);
+        let none = Enrolled::default();
+        let Enrolled { floor, new, .. } = known.rosters.get(&namespace.cloned()).unwrap_or(&none);
+        let first_of = |width: u64| (number - width + 1).max(floor + 1);
         let mut width = lowest_bit(number);
         let mut bytes: usize = own.iter().map(name_bytes).sum();
-        for (before, names) in new.range(number - width + 1..number).rev() {
+        for (before, names) in new.range(first_of(width)..number).rev() {
             bytes += names.iter().map(name_bytes).sum::<usize>();
             if bytes > self.roster_bytes {
-                while number - width < *before {
+                while first_of(width) <= *before {
                     width /= 2;
                 }
                 break;
             }
         }
-        let first = number - width + 1;
-        let mut all = own;
-        all.extend(new.range(first..number).flat_map(|(_, names)| names).cloned());
-        (first, all)
+        let first = first_of(width);
+        let mut names = own;
+        names.extend(new.range(first..number).flat_map(|(_, names)| names).cloned());
+        names.sort_unstable();
+        names.dedup();
+        Roster { number, first, floor: *floor, names }
     }
 }
 
 impl Enrolled {
     fn add(&mut self, slot: Roster) {
-        let new: Vec<Name> = slot.names.into_iter().filter(|name| !self.names.contains(name)).collect();
+        if slot.floor > self.floor {
+            self.floor = slot.floor;
+            self.new = self.new.split_off(&(slot.floor + 1));
+            self.names = Arc::new(self.new.values().flatten().cloned().collect());
+        }
+        self.end = slot.number;
+        let new = slot.own(&self.new);
         // Copied if somebody reads them.
         Arc::make_mut(&mut self.names).extend(new.iter().cloned());
-        self.new.insert(slot.number, new);
-        self.end = slot.number;
+        self.new.insert(self.end, new);
     }
 }
 

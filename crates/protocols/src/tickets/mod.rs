@@ -27,6 +27,7 @@ mod put;
 mod read;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod upkeep;
 
 use std::borrow::Cow;
@@ -293,6 +294,13 @@ impl<E: Env> Catalog for Tickets<E> {
             return everywhere(self, at, enters, wanted).await;
         }
         self.searched(enters, wanted).await
+    }
+
+    async fn trim(&self, namespace: Option<&Name>) -> Result<u64, LoadError> {
+        match self.shared_state.may_be_trimmed(namespace) {
+            true => self.trimmed(namespace).await,
+            false => Ok(0),
+        }
     }
 
     async fn commit(&self, base: &Snapshot, changes: &Changes) -> Outcome<Snapshot> {

@@ -1,5 +1,7 @@
 //! What the objects contain. `docs/protocols/tickets.md` has the tables.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytes::Bytes;
 use glidepath_model::{CommitId, Entry, Name};
 
@@ -18,11 +20,11 @@ pub(super) const ROSTER_BYTES: usize = 1 << 20;
 /// The length of an emptied slot: a slot with content is longer.
 pub const EMPTIED_BYTES: usize = HEAD + 8 + CHECKSUM;
 
-const SLOT: Frame = Frame { magic: *b"GPTS", format: 1, known_flags: 0, name: "a slot of a name" };
+pub(super) const SLOT: Frame = Frame { magic: *b"GPTS", format: 1, known_flags: RETIRED, name: "a slot of a name" };
 const EMPTIED: Frame = Frame { magic: *b"GPTE", format: 1, known_flags: 0, name: "an emptied slot" };
 const RECORD: Frame = Frame { magic: *b"GPTR", format: 1, known_flags: NAMED, name: "a record of a transaction" };
 pub(super) const ROSTER: Frame =
-    Frame { magic: *b"GPTN", format: 1, known_flags: SHORTENED, name: "a slot of a roster" };
+    Frame { magic: *b"GPTN", format: 1, known_flags: SHORTENED | TRIMMED, name: "a slot of a roster" };
 const FORMAT: Frame = Frame { magic: *b"GPTF", format: 1, known_flags: 0, name: "the format of a catalog of tickets" };
 
 /// Feature flag of a record: it begins with the id of its transaction. All that are written now do.
@@ -31,6 +33,12 @@ const NAMED: u16 = 1;
 /// Feature flag of a slot of a roster: it says from which slot on it repeats others, because it is another one than
 /// [`Roster::usual_first`]. A reader that passed over all that are usually repeated would miss names.
 const SHORTENED: u16 = 1;
+
+/// Feature flag of a slot of a roster: it says which slots do not count any more.
+const TRIMMED: u16 = 2;
+
+/// Feature flag of a slot of a name: the name is retired.
+const RETIRED: u16 = 1;
 
 /// The id of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +63,9 @@ pub(super) struct Slot {
     pub(super) commit: CommitId,
     pub(super) settled: Option<Entry>,
     pub(super) intent: Option<Intent>,
+    /// Whether the name may have been taken off its roster. If so it stands for nothing, and who creates it adds it to
+    /// the roster, whatever is there. A slot on top is retired too, unless it creates the name.
+    pub(super) retired: bool,
 }
 
 /// What a transaction will make of a name.
@@ -85,8 +96,11 @@ pub(super) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Roster {
     pub(super) number: u64,
-    /// The first slot that this one repeats: it has all names of the slots from there to itself.
+    /// The first slot that this one repeats: it has all names that the slots from there to itself added.
     pub(super) first: u64,
+    /// Slots up to this one do not count any more: what of their names is still on the roster was added again by slots
+    /// after it. 0 if all count.
+    pub(super) floor: u64,
     pub(super) names: Vec<Name>,
 }
 
@@ -120,11 +134,11 @@ impl Slot {
                 put_entry(&mut out, after.as_ref());
             }
         }
-        framed(&SLOT, &out)
+        framed_with(&SLOT, if self.retired { RETIRED } else { 0 }, &out)
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (_, content) = SLOT.open(bytes)?;
+        let (flags, content) = SLOT.open(bytes)?;
         let mut content = Reader(content);
         let (name, number) = (name(&mut content)?, content.varint()?);
         let count = content.count()?;
@@ -142,7 +156,11 @@ impl Slot {
         if lineage.is_empty() || number == 0 {
             return Err(DecodeError::Content("a slot without the id of its put, or without a number"));
         }
-        Ok(Self { name, number, lineage, commit, settled, intent })
+        let retired = flags & RETIRED != 0;
+        if retired && (settled.is_some() || intent.as_ref().is_some_and(|intent| intent.after.is_some())) {
+            return Err(DecodeError::Content("a retired name that stands for something"));
+        }
+        Ok(Self { name, number, lineage, commit, settled, intent, retired })
     }
 }
 
@@ -196,7 +214,16 @@ impl Roster {
         self.number - self.first + 1
     }
 
-    /// Slots that repeat as much as usual are written as before there was a flag.
+    /// The names that this slot added, given those that slots before it did.
+    pub(super) fn own<'a, N>(self, before: &'a BTreeMap<u64, N>) -> Vec<Name>
+    where
+        &'a N: IntoIterator<Item = &'a Name>,
+    {
+        let repeated: BTreeSet<&Name> = before.range(self.first..self.number).flat_map(|(_, names)| names).collect();
+        self.names.into_iter().filter(|name| !repeated.contains(name)).collect()
+    }
+
+    /// Slots that repeat as much as usual, with all slots before them, are written as before there were flags.
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         put_varint(&mut out, self.number);
@@ -204,8 +231,13 @@ impl Roster {
         if shortened {
             put_varint(&mut out, self.first);
         }
+        if self.floor > 0 {
+            put_varint(&mut out, self.floor);
+        }
         put_names(&mut out, &self.names);
-        framed_with(&ROSTER, if shortened { SHORTENED } else { 0 }, &out)
+        let flags = [(SHORTENED, shortened), (TRIMMED, self.floor > 0)];
+        let flags = flags.into_iter().filter(|(_, set)| *set).fold(0, |flags, (flag, _)| flags | flag);
+        framed_with(&ROSTER, flags, &out)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -216,11 +248,18 @@ impl Roster {
             0 => Self::usual_first(number),
             _ => content.varint()?,
         };
+        let floor = match flags & TRIMMED {
+            0 => 0,
+            _ => content.varint()?,
+        };
         // Whoever goes from each slot to the one before the first that it repeats comes to an end.
         if !(1..=number).contains(&first) {
             return Err(DecodeError::Content("a slot of a roster without a number, or that repeats slots after it"));
         }
-        Ok(Self { number, first, names: names(content)? })
+        if floor >= first {
+            return Err(DecodeError::Content("a slot of a roster that repeats slots which it says do not count"));
+        }
+        Ok(Self { number, first, floor, names: names(content)? })
     }
 }
 

@@ -193,8 +193,8 @@ impl<E: Env> Tickets<E> {
             },
         };
         let above = above.filter(|above| above.number == number + 1);
-        // A slot without an intent is a commit by itself, and has its own commit.
-        let folded = above.filter(|above| above.intent.is_some());
+        // A slot without an intent is a commit by itself, and has its own commit, unless it only retires the name.
+        let folded = above.filter(|above| above.intent.is_some() || above.retired);
         let folded = folded.map(|above| if above.commit == txn.commit() { End::Committed } else { End::Aborted });
         let found = match (end, folded) {
             (None, _) if above.is_some() => format!("it is missing: slot {} of {name} was put after it", number + 1),

@@ -3,7 +3,7 @@
 use glidepath_env::{Cause, Denial, Env, Guard, Key, ObjectStore, Payload, PutError};
 use glidepath_model::Name;
 
-use super::object::{Record, Roster, Slot, TxnId};
+use super::object::{Record, Slot, TxnId};
 use super::read::Got;
 use super::{Fate, Tickets};
 use crate::catalog::LoadError;
@@ -159,7 +159,7 @@ impl<E: Env> Tickets<E> {
         }
     }
 
-    /// Puts these names onto the roster of their namespace (step 3). Names may be on it twice.
+    /// Puts these names onto the roster of their namespace, unless they are there (step 3). Names may be on it twice.
     ///
     /// # Errors
     /// Some names may not be on it; nothing else of the commit was put.
@@ -173,12 +173,9 @@ impl<E: Env> Tickets<E> {
             }
             // Whoever reads the names while they grow has them copied.
             drop(there);
-            let number = end + 1;
-            let (first, mut all) = self.shared_state.repeated(namespace, number, new);
-            all.sort_unstable();
-            all.dedup();
-            let key: Key = self.shared_state.keys.roster_slot(namespace, number);
-            let body = Payload::from(Roster { number, first, names: all }.encode());
+            let slot = self.shared_state.next_on_roster(namespace, end + 1, new);
+            let key: Key = self.shared_state.keys.roster_slot(namespace, slot.number);
+            let body = Payload::from(slot.encode());
             // Whatever the answer is, the roster tells what is on it.
             match self.store.put(&key, body, Guard::Absent).await {
                 Ok(_) | Err(PutError::Lost) => {}

@@ -57,6 +57,11 @@ impl Seen {
         }
     }
 
+    /// Whether the name may have been taken off its roster.
+    pub(super) fn is_retired(&self) -> bool {
+        self.slot.as_ref().is_some_and(|slot| slot.retired)
+    }
+
     /// The transaction whose intent stands and is not decided.
     pub(super) fn undecided(&self) -> Option<TxnId> {
         let intent = self.slot.as_ref()?.intent.as_ref()?;
@@ -208,7 +213,7 @@ impl<E: Env> Tickets<E> {
         Ok(fate)
     }
 
-    /// All names that were ever created in a namespace, and the number of the newest slot of its roster.
+    /// All names that may stand for something in a namespace, and the number of the newest slot of its roster.
     pub(super) async fn roster(&self, namespace: Option<&Name>) -> Result<(u64, Arc<BTreeSet<Name>>), LoadError> {
         let keys = &self.shared_state.keys;
         let mut end = self.shared_state.roster_end(namespace);
@@ -225,26 +230,26 @@ impl<E: Env> Tickets<E> {
     }
 
     /// Slots that have all names of a roster up to this slot, oldest first: this one, the one before the first that it
-    /// repeats, and so on.
+    /// repeats, and so on, as long as they count.
     ///
     /// Usually each of them repeats more slots than the one read before it, and they are read one by one. Where names
     /// are too many for that, many in a row repeat equally many slots, so it is clear which come next. They are read
     /// together, as many more at a time as there were in that row so far: no more reads are in vain than were not.
     async fn roster_parts(&self, namespace: Option<&Name>, end: u64) -> Result<Vec<Roster>, LoadError> {
-        let (mut parts, mut next, mut width, mut in_a_row) = (Vec::new(), end, 0, 0_u64);
-        while next > 0 {
+        let (mut parts, mut next, mut width, mut in_a_row, mut floor) = (Vec::new(), end, 0, 0_u64, 0);
+        while next > floor {
             let ahead = in_a_row.min(AT_ONCE as u64 - 1);
             let batch: Vec<u64> = (0..=ahead).map_while(|step| next.checked_sub(step.saturating_mul(width))).collect();
             let batch = batch.into_iter().filter(|number| *number > 0);
             let read = |number: u64| async move { (number, self.roster_slot(namespace, number).await) };
             for (number, roster) in together_until(AT_ONCE, batch, read, |_| false).await {
-                if number != next {
+                if number != next || next <= floor {
                     break;
                 }
                 let missing = || damaged(&self.shared_state.keys.roster_slot(namespace, number), "it is missing");
                 let roster = roster?.ok_or_else(missing)?;
                 in_a_row = if roster.width() == width { in_a_row + 1 } else { 0 };
-                (width, next) = (roster.width(), roster.first - 1);
+                (width, next, floor) = (roster.width(), roster.first - 1, floor.max(roster.floor));
                 parts.push(roster);
             }
         }
@@ -257,7 +262,7 @@ impl<E: Env> Tickets<E> {
         Ok(self.roster_slot(namespace, end + 1).await?.is_none())
     }
 
-    async fn roster_slot(&self, namespace: Option<&Name>, number: u64) -> Result<Option<Roster>, LoadError> {
+    pub(super) async fn roster_slot(&self, namespace: Option<&Name>, number: u64) -> Result<Option<Roster>, LoadError> {
         let key = self.shared_state.keys.roster_slot(namespace, number);
         let Some(object) = self.object(&key).await? else { return Ok(None) };
         let roster = Roster::decode(&object.payload.bytes).map_err(|error| undecodable(&key, error))?;

@@ -18,6 +18,7 @@ use crate::upkeep::Keep;
 
 mod objects;
 mod rosters;
+mod trimming;
 
 const A: TableId = TableId(0);
 const B: TableId = TableId(1);

@@ -1,4 +1,4 @@
-//! Maintenance: listing the slots, and emptying old ones.
+//! Maintenance: listing the slots, emptying old ones, and taking names off rosters.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use glidepath_env::{Cause, Env, Guard, Key, Listed, Object, ObjectStore, Payload
 use glidepath_model::Version;
 
 use super::keys::{Place, numbered};
-use super::object::Held;
+use super::object::{Held, Roster};
 use super::{EMPTIED_BYTES, Tickets};
 use crate::catalog::{Catalog, LoadError};
 use crate::mutant::{self, Mutant};
@@ -42,10 +42,44 @@ impl<E: Env> Tickets<E> {
         }
     }
 
-    /// Empties all slots that have a successor. They stay, so that no late put can take their place.
-    pub(super) async fn empty_old_slots(&self) -> Result<Removed, VacuumError> {
+    /// Takes names that stand for nothing off the rosters, and empties all slots that have a successor. They stay, so
+    /// that no late put can take their place.
+    pub(super) async fn cleaned(&self) -> Result<Removed, VacuumError> {
         self.load().await?;
-        let (mut emptied, none) = (0, Version(0));
+        let (retired, emptied) = (self.trim_all().await?, self.empty_old_slots().await?);
+        let emptied = vec![Count::of("slots", ["old slot", "old slots"], emptied)];
+        let retired =
+            vec![Count::of("names", ["name that stands for nothing", "names that stand for nothing"], retired)];
+        let none = Version(0);
+        Ok(Removed { before: none, oldest: none, newest: none, deleted: Vec::new(), emptied, retired, kept: 0 })
+    }
+
+    /// Trims all rosters. Returns how many names were taken off.
+    async fn trim_all(&self) -> Result<u64, LoadError> {
+        let mut retired = 0;
+        for (roster, slots) in self.slots_below(&self.shared_state.keys.rosters()).await? {
+            let Some((newest, _)) = slots.first() else { continue };
+            // Each name takes two bytes at least.
+            let bytes: u64 = slots.iter().map(|(_, size)| size).sum();
+            if bytes < 2 * self.shared_state.least_trimmed as u64 {
+                continue;
+            }
+            // What cannot be read is left alone: a check finds it.
+            let Some(object) = self.object(&numbered(&roster, *newest)).await? else { continue };
+            let Ok(Roster { names, .. }) = Roster::decode(&object.payload.bytes) else { continue };
+            // If it has none, all have just been taken off.
+            let Some(name) = names.first() else { continue };
+            match self.trimmed(name.parent().as_ref()).await {
+                Ok(names) => retired += names,
+                Err(LoadError::Undecodable(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(retired)
+    }
+
+    async fn empty_old_slots(&self) -> Result<u64, VacuumError> {
+        let mut emptied = 0;
         for (register, slots) in self.registers().await? {
             let Some((newest, _)) = slots.first().copied() else { continue };
             if slots.iter().skip(1).all(|(_, size)| *size <= EMPTIED_BYTES as u64) {
@@ -74,8 +108,7 @@ impl<E: Env> Tickets<E> {
                 }
             }
         }
-        let emptied = vec![Count::of("slots", ["old slot", "old slots"], emptied)];
-        Ok(Removed { before: none, oldest: none, newest: none, deleted: Vec::new(), emptied, kept: 0 })
+        Ok(emptied)
     }
 
     /// Whether an object is the slot that its key says: not a copy of another one, say from a mixed-up backup.

@@ -3,6 +3,7 @@
 use super::careless::view;
 use super::refusals::committed_together;
 use super::*;
+use crate::keys::{KEPT_MS, KEYS};
 
 fn to(location: &str, key: Option<Idempotency>) -> TableCommit {
     let updates = vec![TableUpdate::SetLocation { location: location.to_owned() }];
@@ -129,11 +130,11 @@ async fn a_key_that_is_in_use_again_is_not_cleaned() {
         let server = with(&world, &["t"]).await;
         server.commit_table(&table("t"), set("a", key("k", "first"))).await.unwrap();
         world.pass(60 * 60 * 1000);
-        let old = server.old_keys().await.unwrap();
+        let old = server.old_entries(KEYS, KEPT_MS).await.unwrap();
         assert_eq!(old.len(), 1);
         server.clean_keys().await.unwrap();
         server.create_table(new("u"), key("k", "second").as_ref()).await.unwrap();
-        server.remove_keys(old).await.unwrap();
+        server.remove_old(old).await.unwrap();
         server.drop_table(&table("u"), false, None).await.unwrap();
         let _ = server.create_table(new("u"), key("k", "second").as_ref()).await;
         assert!(!server.table_exists(&table("u")).await.unwrap(), "its second delivery is none");

@@ -12,6 +12,7 @@ fn the_bytes_of_each_object_are_these() {
         commit: CommitId(1),
         settled: Some(Entry::view()),
         intent: Some(Intent { txn: TxnId(3), after: None }),
+        retired: false,
     };
     let content = [
         &b"\x03a/b\x02\x02"[..],
@@ -35,20 +36,35 @@ fn the_bytes_of_each_object_are_these() {
     assert_eq!(bytes[12..32], [&txn.0.to_le_bytes()[..], b"\x01\x01\x01a"].concat());
     assert_eq!(Record::decode(&bytes, other), Err(crate::wire::DecodeError::Replaced));
     assert_eq!(Record::decode(&bytes, txn), Ok(record));
-    let roster = Roster { number: 6, first: 5, names: vec![name("a"), name("b")] };
+    let roster = Roster { number: 6, first: 5, floor: 0, names: vec![name("a"), name("b")] };
     assert_eq!(&roster.encode()[12..18], b"\x06\x02\x01a\x01b");
     assert_eq!((&roster.encode()[..8], Roster::decode(&roster.encode())), (&b"GPTN\x01\0\0\0"[..], Ok(roster)));
-    let shortened = Roster { number: 6, first: 6, names: vec![name("b")] };
+    let shortened = Roster { number: 6, first: 6, floor: 0, names: vec![name("b")] };
     assert_eq!(&shortened.encode()[12..17], b"\x06\x06\x01\x01b");
     assert_eq!(
         (&shortened.encode()[..8], Roster::decode(&shortened.encode())),
         (&b"GPTN\x01\0\x01\0"[..], Ok(shortened))
     );
-    for (number, first) in [(0, 0), (0, 1), (6, 0), (6, 7)] {
+    for (flags, first, floor, content) in
+        [(b"\x02\0", 5, 3, &b"\x06\x03\x01\x01b"[..]), (b"\x03\0", 6, 5, b"\x06\x06\x05\x01\x01b")]
+    {
+        let trimmed = Roster { number: 6, first, floor, names: vec![name("b")] };
+        let bytes = trimmed.encode();
+        assert_eq!((&bytes[6..8], &bytes[12..bytes.len() - 4]), (&flags[..], content));
+        assert_eq!(Roster::decode(&bytes), Ok(trimmed));
+    }
+    for (number, first, floor) in [(0, 0, 0), (0, 1, 0), (6, 0, 0), (6, 7, 0), (6, 5, 5), (6, 6, u64::MAX)] {
         assert!(
-            Roster::decode(&Roster { number, first, names: Vec::new() }.encode()).is_err(),
-            "{number} from {first}"
+            Roster::decode(&Roster { number, first, floor, names: Vec::new() }.encode()).is_err(),
+            "{number} from {first}, after {floor}"
         );
+    }
+    let retired = Slot { settled: None, retired: true, ..slot.clone() };
+    assert_eq!(&retired.encode()[4..8], b"\x01\0\x01\0");
+    assert_eq!(Held::decode(&retired.encode()), Ok(Held::Slot(retired.clone())));
+    let intent = Some(Intent { txn: TxnId(3), after: Some(Entry::view()) });
+    for wrong in [Slot { retired: true, ..slot }, Slot { intent, ..retired }] {
+        assert!(Held::decode(&wrong.encode()).is_err(), "{wrong:?}");
     }
     assert_eq!(object::decode_format(&object::encode_format(5)), Ok(5));
     for bytes in [&b""[..], b"GPTS", &bytes[..20], &emptied[..10]] {
@@ -61,8 +77,15 @@ fn the_bytes_of_each_object_are_these() {
 fn another_name_under_the_same_key_is_refused() {
     let world = World::default();
     let catalog = begun(&world);
-    let slot =
-        Slot { name: name("other"), number: 1, lineage: vec![1], commit: CommitId(1), settled: None, intent: None };
+    let slot = Slot {
+        name: name("other"),
+        number: 1,
+        lineage: vec![1],
+        commit: CommitId(1),
+        settled: None,
+        intent: None,
+        retired: false,
+    };
     let key: Key = catalog.shared_state.keys.slot(&name("mine"), 1);
     assert!(at_once(world.put(&key, Payload::from(slot.encode()), Guard::Absent)).is_ok());
     let at = at_once(catalog.load()).unwrap();

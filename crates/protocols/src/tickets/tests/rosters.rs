@@ -126,7 +126,7 @@ fn the_names_of_one_commit_are_in_one_slot() {
 fn a_program_from_before_stops_at_a_slot_that_is_shortened() {
     let before = Frame { known_flags: 0, ..object::ROSTER };
     for (first, stops) in [(1, false), (3, true), (4, true)] {
-        let bytes = Roster { number: 4, first, names: vec![name("a/b")] }.encode();
+        let bytes = Roster { number: 4, first, floor: 0, names: vec![name("a/b")] }.encode();
         let opened = before.open(&bytes).map(|(flags, _)| flags);
         match stops {
             false => assert_eq!(opened, Ok(0)),
