@@ -37,6 +37,11 @@ pub trait ObjectStore {
         async { None }
     }
 
+    /// Whether an object can have this key. If not, reads, writes and deletions of it fail for ever.
+    fn can_name(&self, _key: &Key) -> bool {
+        true
+    }
+
     /// Writes the whole object if the guard holds, and returns the new tag. All or nothing.
     fn put(&self, key: &Key, body: impl Body, guard: Guard) -> impl Future<Output = Result<Tag, PutError>>;
 

@@ -21,6 +21,7 @@
 //! Where files are deleted that leave the log, its own log must bring none back.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use glidepath_env::Env;
 use glidepath_model::{Action, Assertion, Entry, Name, Refusal};
@@ -180,8 +181,9 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// A last version; `None` if its file is gone or damaged.
     async fn last_body(&self, file: &str) -> Result<Option<Loaded<TableMetadata>>, ServiceError> {
-        match self.earlier_body(file).await {
-            Ok(body) => Ok(Some(body)),
+        // Not from memory: the file may have been replaced under its name.
+        match self.read_body::<TableMetadata>(file).await {
+            Ok(body) => Ok(Some(Arc::new(body))),
             Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => Ok(None),
             Err(error) => Err(error),
         }
@@ -204,8 +206,6 @@ fn kept_as(metadata: &TableMetadata) -> Result<Name, ServiceError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::bodies::Body;
 

@@ -31,7 +31,11 @@ impl<O: ObjectStore> Warehouse<O> {
         if key.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(outside("a part of it is empty, . or .."));
         }
-        Ok(Key::new(key))
+        let key = Key::new(key);
+        if !self.store.can_name(&key) {
+            return Err(outside("a store of this kind has no file of this name"));
+        }
+        Ok(key)
     }
 }
 
@@ -141,6 +145,10 @@ mod tests {
             }
         }
 
+        fn can_name(&self, key: &Key) -> bool {
+            key.as_str().len() < 100
+        }
+
         async fn get_range(&self, key: &Key, _: Range<u64>) -> Result<Object, ReadError> {
             self.get(key).await
         }
@@ -167,6 +175,19 @@ mod tests {
         let warehouse = Warehouse::new(Doubtful { unknown, object, guards: RefCell::default() }, "s3://lake");
         let done = warehouse.write("s3://lake/file", Bytes::from_static(b"content")).await;
         (done, warehouse.store.guards.take())
+    }
+
+    /// A purge passes over such names. It would be begun again for ever, if they were taken for files that cannot be
+    /// deleted now.
+    #[tokio::test]
+    async fn a_name_that_the_store_cannot_have_is_outside() {
+        let store = Doubtful { unknown: 0, object: RefCell::default(), guards: RefCell::default() };
+        let warehouse = Warehouse::new(store, "s3://lake");
+        let long = format!("s3://lake/{}", "x".repeat(100));
+        assert!(matches!(warehouse.read_up_to(&long, 9).await, Err(FileError::Outside { .. })));
+        assert!(matches!(warehouse.write(&long, Bytes::new()).await, Err(FileError::Outside { .. })));
+        assert!(matches!(warehouse.delete(&long).await, Err(FileError::Outside { .. })));
+        assert!(warehouse.delete("s3://lake/x").await.is_ok());
     }
 
     /// A file that can be read after an unknown outcome is perhaps not durable.

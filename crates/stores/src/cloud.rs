@@ -237,6 +237,10 @@ impl ObjectStore for CloudStore {
         Capabilities { put_if_absent: true, put_if_match: true, append: self.0.address.append, delivers_once: false }
     }
 
+    fn can_name(&self, key: &Key) -> bool {
+        self.0.address.keys.can_name(key.as_str())
+    }
+
     async fn get(&self, key: &Key) -> Result<Object, ReadError> {
         let path = self.path(key).map_err(ReadError::Failed)?;
         match self.read(&path, None, false).await? {

@@ -85,6 +85,10 @@ impl ObjectStore for PlainStore {
         self.act(move |root| root.head(key.as_str())).await.map_err(not_read)?
     }
 
+    fn can_name(&self, key: &Key) -> bool {
+        self.0.can_name(key.as_str())
+    }
+
     async fn is_there(&self, key: &Key) -> Option<bool> {
         if self.0.is_known(key.as_str()) {
             return Some(true);

@@ -40,6 +40,10 @@ impl SlowStore {
         self.store.capabilities()
     }
 
+    pub(crate) fn can_name(&self, key: &Key) -> bool {
+        self.store.can_name(key)
+    }
+
     pub(crate) fn get<'a>(&'a self, key: &'a Key) -> Asked<'a, Result<Object, ReadError>> {
         Box::pin(async move {
             self.wait().await;

@@ -81,6 +81,10 @@ impl ObjectStore for Store {
         each!(self, store => store.head(key).await)
     }
 
+    fn can_name(&self, key: &Key) -> bool {
+        each!(self, store => store.can_name(key))
+    }
+
     async fn is_there(&self, key: &Key) -> Option<bool> {
         match self {
             Self::Plain(store) => store.is_there(key).await,

@@ -58,7 +58,11 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     fs::create_dir(&place).unwrap();
     other().await;
     // Another store.
-    LocalStore::new(&place, Durability::None).unwrap().put(&Key::new("a"), body("y".to_owned()), Guard::None).await.unwrap();
+    LocalStore::new(&place, Durability::None)
+        .unwrap()
+        .put(&Key::new("a"), body("y".to_owned()), Guard::None)
+        .await
+        .unwrap();
     other().await;
     fs::rename(&place, above.path().join("theirs")).unwrap();
     fs::rename(&away, &place).unwrap();
@@ -67,7 +71,8 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     fs::remove_dir_all(place.join("locks")).unwrap();
     fs::remove_dir_all(place.join("writers")).unwrap();
     put("c").await.unwrap();
-    let found: Vec<_> = store.list(&Key::new(""), None, 9).await.unwrap().objects.into_iter().map(|one| one.key).collect();
+    let found: Vec<_> =
+        store.list(&Key::new(""), None, 9).await.unwrap().objects.into_iter().map(|one| one.key).collect();
     assert_eq!(found, ["a", "b", "c"].map(Key::new));
 }
 

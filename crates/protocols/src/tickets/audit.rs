@@ -7,7 +7,7 @@ use glidepath_model::{CommitId, Entry, Name, Version};
 
 use super::keys::Place;
 use super::known::SharedState;
-use super::object::{Held, Record, Roster, Slot, TxnId};
+use super::object::{Held, Record, Roster, Slot, TxnId, decode_format};
 use crate::afterwards::{Made, Write};
 
 #[derive(Default)]
@@ -30,7 +30,12 @@ pub(super) fn versions(shared_state: &SharedState, writes: &[Write]) -> Result<V
         let Some(place) = shared_state.keys.place(key) else { continue };
         let object = object.as_ref().ok_or_else(|| format!("{key} was deleted"))?;
         let noted = match place {
-            Place::Format => audit.begin(write),
+            Place::Format => decode_format(&object.bytes).map_err(|error| format!("cannot be read: {error}")).and_then(
+                |(_, hash)| {
+                    shared_state.exists(hash);
+                    audit.begin(write)
+                },
+            ),
             Place::Slot(register, number) => {
                 let found = audit.slot((register, number), &object.bytes, write);
                 found.and_then(|created| created.map_or(Ok(()), |name| audit.is_on_roster(shared_state, &name)))

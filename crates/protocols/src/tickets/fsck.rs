@@ -85,10 +85,15 @@ impl<E: Env> Tickets<E> {
     }
 
     async fn read_roster(&self, roster: &str, slots: &Slots, check: &mut Check) -> Result<(), LoadError> {
+        let mut namespace = None;
         for (number, _) in slots {
             let key = numbered(roster, *number);
             let Some(object) = self.object(&key).await? else { continue };
-            let here = |name: &Name| self.shared_state.keys.roster_slot(name.parent().as_ref(), *number) == key;
+            // Two namespaces may have the same key where long names are hashed with FNV.
+            let here = |name: &Name| {
+                let (parent, keys) = (name.parent(), &self.shared_state.keys);
+                keys.roster_slot(parent.as_ref(), *number) == key && parent == *namespace.get_or_insert(parent.clone())
+            };
             let found = match Roster::decode(&object.payload.bytes) {
                 Ok(slot) if slot.number == *number && slot.names.iter().all(here) => continue,
                 Ok(slot) => format!("it is slot {} of a roster, and perhaps of another one", slot.number),

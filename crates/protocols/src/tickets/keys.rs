@@ -1,7 +1,11 @@
 //! The keys of all objects, and names in them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use glidepath_env::Key;
 use glidepath_model::Name;
+use sha2::{Digest as _, Sha256};
 
 use super::object::TxnId;
 use crate::mutant::{self, Mutant};
@@ -10,10 +14,21 @@ use crate::mutant::{self, Mutant};
 /// of every store, and one into the name of a file.
 const LONGEST: usize = 180;
 
+/// How names that are too long for a key are hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hash {
+    /// With FNV-1a, of which anybody can find two names with the same hash in seconds: in catalogs from before there
+    /// was another one.
+    Fnv,
+    Sha256,
+}
+
 /// The keys of a catalog.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
+    /// Whether the catalog is from before there was another hash.
+    fnv: Arc<AtomicBool>,
 }
 
 /// What is kept under a key.
@@ -32,7 +47,32 @@ pub(super) enum Place {
 impl Keys {
     /// Below this prefix (empty, or ending in `/`).
     pub(super) fn below(prefix: &str) -> Self {
-        Self { prefix: format!("{prefix}tickets/") }
+        Self { prefix: format!("{prefix}tickets/"), fnv: Arc::default() }
+    }
+
+    /// Before any key of a name is made.
+    pub(super) fn hashed_with(&self, hash: Hash) {
+        self.fnv.store(hash == Hash::Fnv, Ordering::Relaxed);
+    }
+
+    /// Lower-case letters, digits, `-` and `_` stay; every other byte is `=` and two hexadecimal digits. So different
+    /// names have different keys, also where a store ignores case.
+    fn encoded(&self, text: &str) -> String {
+        let mut out = "n".to_owned();
+        for byte in text.bytes() {
+            match byte {
+                b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => out.push(char::from(byte)),
+                _ => out.push_str(&format!("={byte:02x}")),
+            }
+        }
+        match out.len() <= LONGEST {
+            true => out,
+            false if self.fnv.load(Ordering::Relaxed) => format!("h{:032x}", fnv(text.as_bytes())),
+            false => {
+                let digits = Sha256::digest(text).into_iter().map(|byte| format!("{byte:02x}"));
+                std::iter::once("s".to_owned()).chain(digits).collect()
+            }
+        }
     }
 
     pub(super) fn format(&self) -> Key {
@@ -52,8 +92,8 @@ impl Keys {
     /// The prefix of the slots of a name.
     pub(super) fn register(&self, name: &Name) -> Key {
         let (parent, last) = name.place();
-        let parent = if parent.is_empty() { "r".to_owned() } else { encoded(parent) };
-        self.key(&format!("names/{parent}/{}/", encoded(last)))
+        let parent = if parent.is_empty() { "r".to_owned() } else { self.encoded(parent) };
+        self.key(&format!("names/{parent}/{}/", self.encoded(last)))
     }
 
     pub(super) fn slot(&self, name: &Name, number: u64) -> Key {
@@ -62,7 +102,7 @@ impl Keys {
 
     /// The prefix of the slots of the roster of a namespace, or of the root.
     pub(super) fn roster(&self, namespace: Option<&Name>) -> Key {
-        let namespace = namespace.map_or("r".to_owned(), |name| encoded(name.as_str()));
+        let namespace = namespace.map_or("r".to_owned(), |name| self.encoded(name.as_str()));
         self.key(&format!("rosters/{namespace}/"))
     }
 
@@ -117,9 +157,12 @@ pub(super) fn slot_number(key: &Key) -> Option<u64> {
 
 /// A number of so many hexadecimal digits, as it is written in a key.
 fn digits<const COUNT: usize>(text: &str) -> Option<u128> {
-    let written = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    let exact = text.len() == COUNT && text.bytes().all(written);
+    let exact = text.len() == COUNT && text.bytes().all(is_digit);
     (exact || mutant::is(Mutant::SimilarIsOurs)).then(|| u128::from_str_radix(text, 16).ok())?
+}
+
+fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
 fn is_namespace(part: &str) -> bool {
@@ -132,25 +175,13 @@ fn is_name(part: &str) -> bool {
     match part.split_at_checked(1) {
         Some(("n", text)) => text.bytes().all(name),
         Some(("h", hash)) => digits::<32>(hash).is_some(),
+        Some(("s", hash)) => hash.len() == 64 && hash.bytes().all(is_digit),
         _ => false,
     }
 }
 
-/// Lower-case letters, digits, `-` and `_` stay; every other byte is `=` and two hexadecimal digits. So different names
-/// have different keys, also where a store ignores case.
-fn encoded(text: &str) -> String {
-    let mut out = "n".to_owned();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("={byte:02x}")),
-        }
-    }
-    if out.len() <= LONGEST { out } else { format!("h{:032x}", hash(text.as_bytes())) }
-}
-
 /// FNV-1a with 128 bits.
-fn hash(bytes: &[u8]) -> u128 {
+fn fnv(bytes: &[u8]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let start = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     bytes.iter().fold(start, |hash: u128, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
@@ -176,9 +207,18 @@ mod tests {
 
     #[test]
     fn long_names_are_hashed() {
-        assert_eq!(hash(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
-        assert_eq!(hash(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
-        let long = Name::of_parts(["x".repeat(1000).as_str()]).unwrap();
-        assert!(Keys::below("").slot(&long, 1).as_str().len() < 100);
+        assert_eq!(fnv(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+        assert_eq!(fnv(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+        let (keys, long) = (Keys::below(""), Name::of_parts(["x".repeat(1000).as_str()]).unwrap());
+        let register = |keys: &Keys| keys.register(&long).as_str().to_owned();
+        // As `head -c 1000 /dev/zero | tr '\0' x | sha256sum` says.
+        assert_eq!(
+            register(&keys),
+            "tickets/names/r/s44f8354494a5ba03ba1792a8d3e9c534c47a9181980fde7a3f44b06ef2ae7c7f/"
+        );
+        assert_eq!(keys.place(&keys.slot(&long, 1)), Some(Place::Slot(register(&keys), 1)));
+        keys.hashed_with(Hash::Fnv);
+        assert_eq!(register(&keys), format!("tickets/names/r/h{:032x}/", fnv(&[b'x'; 1000])));
+        assert_eq!(keys.place(&keys.slot(&long, 1)), Some(Place::Slot(register(&keys), 1)));
     }
 }

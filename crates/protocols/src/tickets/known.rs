@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use glidepath_model::Name;
 
 use super::Fate;
-use super::keys::Keys;
+use super::keys::{Hash, Keys};
 use super::object::{ROSTER_BYTES, Roster, Slot, TxnId, lowest_bit, name_bytes};
 use super::trim::LEAST_TRIMMED;
 use crate::entry;
@@ -93,8 +93,9 @@ impl SharedState {
         self.there.load(Ordering::Relaxed)
     }
 
-    /// The catalog exists, and will.
-    pub(super) fn exists(&self) {
+    /// The catalog exists, and will; and that is how its long names are hashed.
+    pub(super) fn exists(&self, hash: Hash) {
+        self.keys.hashed_with(hash);
         self.there.store(true, Ordering::Relaxed);
     }
 

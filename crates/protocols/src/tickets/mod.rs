@@ -43,6 +43,7 @@ use crate::mutant::{self, Mutant};
 use crate::settling;
 use commit::Plan;
 pub use design::PerName;
+use keys::Hash;
 pub use known::SharedState;
 pub use object::EMPTIED_BYTES;
 use read::{Seen, restless, undecodable};
@@ -134,7 +135,7 @@ impl<E: Env> Tickets<E> {
             let body = Payload::from(object::encode_format(creation));
             match self.store.put(&key, body, Guard::Absent).await {
                 Ok(_) => {
-                    self.shared_state.exists();
+                    self.shared_state.exists(Hash::Sha256);
                     return Outcome::Committed(Snapshot::default());
                 }
                 Err(PutError::Refused(denial)) if denial.certain && cause.is_none() => return Outcome::Refused(denial),
@@ -147,7 +148,7 @@ impl<E: Env> Tickets<E> {
             match self.object(&key).await {
                 Ok(Some(object)) => {
                     return match object::decode_format(&object.payload.bytes) {
-                        Ok(found) if found == creation => Outcome::Committed(Snapshot::default()),
+                        Ok((found, _)) if found == creation => Outcome::Committed(Snapshot::default()),
                         Ok(_) => Outcome::Conflict(None),
                         Err(error) => Outcome::not_read(undecodable(&key, error)),
                     };
@@ -242,8 +243,8 @@ impl<E: Env> Catalog for Tickets<E> {
         if !self.shared_state.is_there() {
             let key = self.shared_state.keys.format();
             let object = self.object(&key).await?.ok_or(LoadError::NotFound)?;
-            object::decode_format(&object.payload.bytes).map_err(|error| undecodable(&key, error))?;
-            self.shared_state.exists();
+            let (_, hash) = object::decode_format(&object.payload.bytes).map_err(|error| undecodable(&key, error))?;
+            self.shared_state.exists(hash);
         }
         Ok(Snapshot::default())
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use glidepath_model::{CommitId, Entry, Name};
 
+use super::keys::Hash;
 use crate::entry;
 use crate::mutant::{self, Mutant};
 use crate::wire::{CHECKSUM, DecodeError, Frame, HEAD, Reader, put_bytes, put_checksum, put_varint, varint_length};
@@ -25,7 +26,8 @@ const EMPTIED: Frame = Frame { magic: *b"GPTE", format: 1, known_flags: 0, name:
 const RECORD: Frame = Frame { magic: *b"GPTR", format: 1, known_flags: NAMED, name: "a record of a transaction" };
 pub(super) const ROSTER: Frame =
     Frame { magic: *b"GPTN", format: 1, known_flags: SHORTENED | TRIMMED, name: "a slot of a roster" };
-const FORMAT: Frame = Frame { magic: *b"GPTF", format: 1, known_flags: 0, name: "the format of a catalog of tickets" };
+const FORMAT: Frame =
+    Frame { magic: *b"GPTF", format: 1, known_flags: SHA256, name: "the format of a catalog of tickets" };
 
 /// Feature flag of a record: it begins with the id of its transaction. All that are written now do.
 const NAMED: u16 = 1;
@@ -39,6 +41,9 @@ const TRIMMED: u16 = 2;
 
 /// Feature flag of a slot of a name: the name is retired.
 const RETIRED: u16 = 1;
+
+/// Feature flag of the format: names that are too long for a key are hashed with SHA-256. All that are written now are.
+const SHA256: u16 = 1;
 
 /// The id of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -276,15 +281,16 @@ pub(super) fn name_bytes(name: &Name) -> usize {
 
 /// The object that says that there is a catalog; `creation` tells which creation put it.
 pub(super) fn encode_format(creation: u64) -> Bytes {
-    framed(&FORMAT, &creation.to_le_bytes())
+    framed_with(&FORMAT, SHA256, &creation.to_le_bytes())
 }
 
-pub(super) fn decode_format(bytes: &[u8]) -> Result<u64, DecodeError> {
-    let (_, content) = FORMAT.open(bytes)?;
+/// Which creation put it, and how long names are hashed.
+pub(super) fn decode_format(bytes: &[u8]) -> Result<(u64, Hash), DecodeError> {
+    let (flags, content) = FORMAT.open(bytes)?;
     let mut content = Reader(content);
     let creation = content.u64()?;
     content.end()?;
-    Ok(creation)
+    Ok((creation, if flags & SHA256 != 0 { Hash::Sha256 } else { Hash::Fnv }))
 }
 
 fn framed(frame: &Frame, content: &[u8]) -> Bytes {

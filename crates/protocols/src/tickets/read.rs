@@ -96,7 +96,11 @@ impl<E: Env> Tickets<E> {
         match Held::decode(&object.payload.bytes).map_err(|error| undecodable(&key, error))? {
             Held::Emptied(newer) => Ok(Got::Emptied(newer)),
             Held::Slot(slot) if slot.name == *name && slot.number == number => Ok(Got::Slot(Arc::new(slot))),
-            Held::Slot(slot) => Err(damaged(&key, &format!("it is slot {} of {}", slot.number, slot.name))),
+            Held::Slot(slot) => {
+                // Not of which: whoever reads this name may not be allowed to know others.
+                let words = if slot.name == *name { "another slot of this name" } else { "a slot of another name" };
+                Err(damaged(&key, &format!("it is {words}")))
+            }
         }
     }
 

@@ -90,6 +90,9 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
             return Ok(Noted::NoMore);
         }
         // Step 3.
+        if self.noted().await? == Noted::NoMore {
+            return Ok(Noted::NoMore);
+        }
         self.inner.files.delete(self.pointer).await?;
         Ok(Noted::Still)
     }

@@ -4,6 +4,9 @@ use object_store::path::Path;
 
 use super::outcome::Provider;
 
+/// The longest name of an object: in bytes on S3 and GCS, in characters on Azure.
+const LONGEST: usize = 1024;
+
 /// The part of a bucket that belongs to a store: everything below a prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
@@ -29,6 +32,16 @@ impl Keys {
         }
         exact(key, self.provider)?;
         exact(&format!("{}{key}", self.prefix), self.provider)
+    }
+
+    /// Whether the provider has room for the name of the object, and the library does not change it.
+    pub(crate) fn can_name(&self, key: &str) -> bool {
+        let Ok(path) = self.path(key) else { return false };
+        let length = match self.provider {
+            Provider::Azure => path.as_ref().chars().count(),
+            _ => path.as_ref().len(),
+        };
+        length <= LONGEST
     }
 
     /// The full name for something that need not be a whole key: a prefix, or the start of a listing.
@@ -80,6 +93,15 @@ mod tests {
         }
         assert_eq!(keys.key("some prefix/50"), None);
         assert_eq!(keys.key("some prefix/50%/"), None);
+    }
+
+    #[test]
+    fn long_names_are_none() {
+        for (provider, long) in [(Provider::S3, "ä".repeat(512)), (Provider::Azure, "ä".repeat(1024))] {
+            let keys = Keys::below("", provider).unwrap();
+            assert!(keys.can_name(&long) && !keys.can_name(&format!("{long}a")), "{provider:?}");
+            assert!(!Keys::below("p", provider).unwrap().can_name(&long));
+        }
     }
 
     #[test]

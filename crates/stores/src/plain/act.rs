@@ -25,6 +25,10 @@ impl Root {
         Ok((parts, name))
     }
 
+    pub(super) fn can_name(&self, key: &str) -> bool {
+        self.place(key).is_ok()
+    }
+
     pub(super) fn get(&self, key: &str, range: Range<u64>) -> Result<Object, ReadError> {
         let (file, before) = self.look(key)?;
         let failed = |error| ReadError::Failed(self.cause(key, "reading", &error));

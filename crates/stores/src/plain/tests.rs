@@ -158,6 +158,21 @@ fn what_a_network_leaves_open_is_unknown() {
 }
 
 #[test]
+fn what_no_file_can_be_called_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = root(directory.path(), |_| Ok(()));
+    for (key, possible) in [
+        ("a/b", true),
+        (&"a/".repeat(900), false),
+        (&"x".repeat(256), false),
+        ("a/\0", false),
+        (&"x".repeat(255), true),
+    ] {
+        assert_eq!(root.can_name(key), possible, "{key:?}");
+    }
+}
+
+#[test]
 fn only_names_of_unfinished_files_are_taken() {
     let own = names::unfinished(7);
     assert!(names::is_unfinished(&own) && names::parts(&format!("a/{own}"), 5).is_err());

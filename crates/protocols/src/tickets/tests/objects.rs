@@ -66,7 +66,8 @@ fn the_bytes_of_each_object_are_these() {
     for wrong in [Slot { retired: true, ..slot }, Slot { intent, ..retired }] {
         assert!(Held::decode(&wrong.encode()).is_err(), "{wrong:?}");
     }
-    assert_eq!(object::decode_format(&object::encode_format(5)), Ok(5));
+    assert_eq!(&object::encode_format(5)[..8], b"GPTF\x01\0\x01\0");
+    assert_eq!(object::decode_format(&object::encode_format(5)), Ok((5, keys::Hash::Sha256)));
     for bytes in [&b""[..], b"GPTS", &bytes[..20], &emptied[..10]] {
         assert!(Held::decode(bytes).is_err());
     }
