@@ -104,7 +104,13 @@ impl Sweep {
                 }
             }
         }
-        Ok(cells)
+        let mut once: Vec<Cell> = Vec::with_capacity(cells.len());
+        for cell in cells {
+            if !once.contains(&cell) {
+                once.push(cell);
+            }
+        }
+        Ok(once)
     }
 
     fn of(&self, rows: u64, design: Design, operation: Operation, cells: &mut Vec<Cell>) {
@@ -145,7 +151,7 @@ mod tests {
             indexed: vec![true, false],
             operations: vec![Operation::Commit, Operation::List],
             starts: Start::ALL.to_vec(),
-            rows: vec![10, 20],
+            rows: vec![10, 20, 10],
             writers: vec![1, 2, 3],
             grouped: vec![true, false],
             processes: false,

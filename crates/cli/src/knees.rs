@@ -91,11 +91,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(folder) = &folder {
         folder::claim(
             folder,
-            &folder::label_of(
-                "knees",
-                (arguments.experiment.as_deref(), &experiment.name),
-                arguments.quick,
-                &arguments.load,
+            &format!(
+                "{}{}",
+                folder::label_of(
+                    "knees",
+                    (arguments.experiment.as_deref(), &experiment.name),
+                    arguments.quick,
+                    &arguments.load,
+                ),
+                judged_by(arguments)
             ),
         )?;
     }
@@ -123,6 +127,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         knees.len(),
         folder.display()
     ))
+}
+
+/// The options that say what a knee is, for the label of a folder: with others, the results answer another question.
+fn judged_by(arguments: &Arguments) -> String {
+    let threshold = (arguments.threshold != 0.95).then(|| format!(" --threshold {}", arguments.threshold));
+    let worst = arguments.worst.map(|worst| format!(" --worst {worst}"));
+    let within = arguments.commit_within.map(|within| format!(" --commit-within {within}"));
+    [threshold, worst, within].into_iter().flatten().collect()
 }
 
 /// The points of the sweep, without loads.
@@ -247,7 +259,11 @@ fn text(experiment: &Experiment, knees: &[Knee]) -> String {
     };
     let rows = experiment.points.iter().zip(knees).map(row).collect();
     let heading = lines.map(String::as_str).collect::<Vec<_>>().join("\n");
-    format!("{heading}\n{}", table(&header, axes, rows))
+    let more = match knees.iter().any(|knee| knee.bound == Bound::Unfinished) {
+        true => "\nat least: the search ended before it found the knee; a larger --budget may find it",
+        false => "",
+    };
+    format!("{heading}\n{}{more}", table(&header, axes, rows))
 }
 
 fn figures(knee: &Knee) -> [String; 9] {

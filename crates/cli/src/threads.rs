@@ -18,7 +18,12 @@ impl Threads {
     }
 }
 
+/// More than any machine has processors, and fewer than systems refuse.
+const MOST: usize = 4096;
+
 fn count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse()
-        .map_err(|_| "allowed: a whole number from 1 on; leave the option out for one thread per processor".to_owned())
+    let count: Option<NonZeroUsize> = text.parse().ok();
+    count.filter(|count| count.get() <= MOST).ok_or_else(|| {
+        format!("allowed: a whole number from 1 to {MOST}; leave the option out for one thread per processor")
+    })
 }
