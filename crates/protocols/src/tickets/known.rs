@@ -187,6 +187,8 @@ impl SharedState {
         let known = self.known_now();
         let none = Enrolled::default();
         let Enrolled { floor, new, .. } = known.rosters.get(&namespace.cloned()).unwrap_or(&none);
+        // Another thread may know more slots by now, this one among them: then this one loses.
+        let floor = (*floor).min(number - 1);
         let first_of = |width: u64| (number - width + 1).max(floor + 1);
         let mut width = lowest_bit(number);
         let mut bytes: usize = own.iter().map(name_bytes).sum();
@@ -204,7 +206,7 @@ impl SharedState {
         names.extend(new.range(first..number).flat_map(|(_, names)| names).cloned());
         names.sort_unstable();
         names.dedup();
-        Roster { number, first, floor: *floor, names }
+        Roster { number, first, floor, names }
     }
 }
 

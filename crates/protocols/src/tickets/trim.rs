@@ -110,7 +110,8 @@ impl<E: Env> Tickets<E> {
         for round in 0..settling::ROUNDS * 8 {
             let (end, _) = self.roster(namespace).await?;
             let number = end + 1;
-            let floor = floor.max(self.shared_state.roster_floor(namespace));
+            // As in `next_on_roster`.
+            let floor = floor.max(self.shared_state.roster_floor(namespace)).min(end);
             let slot = Roster { number, first: number, floor, names: names.clone() };
             let key: Key = self.shared_state.keys.roster_slot(namespace, number);
             let error = match self.store.put(&key, Payload::from(slot.encode()), Guard::Absent).await {

@@ -144,6 +144,21 @@ fn a_retired_name_that_somebody_reads_stays_retired() {
     is_whole(&world);
 }
 
+/// A thread that has read the roster, and is overtaken by others of its process before it makes the next slot.
+#[test]
+fn a_slot_that_is_late_is_made_and_lost() {
+    let world = half_dropped(8);
+    let catalog = eager(&world, 200);
+    assert_eq!((trimmed(&catalog), on_roster(&catalog).len()), (4, 4));
+    let (shared_state, a) = (&catalog.shared_state, name("a"));
+    let (end, floor) = (shared_state.roster_end(Some(&a)), shared_state.roster_floor(Some(&a)));
+    assert!(end > floor && floor > 1, "{end} {floor}");
+    for number in 1..=end + 1 {
+        let slot = shared_state.next_on_roster(Some(&a), number, vec![name("a/late")]);
+        assert_eq!(object::Roster::decode(&slot.encode()), Ok(slot));
+    }
+}
+
 #[test]
 fn a_program_from_before_stops_at_what_is_retired() {
     let before = [
