@@ -22,7 +22,7 @@ const MISTAKES: [(Mistake, &str, &str); 28] = [
     (Mistake::Service(Mutant::OneByOne), CHAIN, "storm"),
     (Mistake::Service(Mutant::LedInAnyOrder), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
-    (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "repeats"),
+    (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "clocks"),
     (Mistake::Service(Mutant::ClaimNotAsserted), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::ClaimsUnseen), CHAIN, "crowd"),

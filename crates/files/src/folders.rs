@@ -61,9 +61,9 @@ impl<F: Files> Folders<F> {
 
     async fn enter_root(&mut self, root: &Path) -> io::Result<()> {
         let folders = [&*self.objects, &self.locks, &self.writers];
-        let own = Self::make_and_enter(&self.files, root, folders, self.durable).await?;
+        let (opened, own) = Self::make_and_enter(&self.files, root, folders, self.durable).await?;
         self.own = Mutex::new(own);
-        self.root = Some((root.to_owned(), self.files.open(root, Access::Read).await?));
+        self.root = Some((root.to_owned(), opened));
         Ok(())
     }
 
@@ -74,12 +74,13 @@ impl<F: Files> Folders<F> {
         Self { files, objects, locks, writers, root: None, own, next_name: AtomicU64::new(0), durable }
     }
 
+    /// Returns the folder of the store, open, and that of this process.
     async fn make_and_enter(
         files: &F,
         root: &Path,
         folders: [&Path; 3],
         durable: bool,
-    ) -> io::Result<Option<(PathBuf, F::File)>> {
+    ) -> io::Result<(F::File, Option<(PathBuf, F::File)>)> {
         for folder in folders {
             if files.is_link(folder).await? {
                 let words = format!(
@@ -91,7 +92,8 @@ impl<F: Files> Folders<F> {
             }
             make_with_those_above(files, folder, durable).await?;
         }
-        if durable && let Err(error) = sync_store(files, root).await {
+        let opened = files.open(root, Access::Read).await?;
+        if durable && let Err(error) = sync_store(files, (root, &opened)).await {
             // No later sync makes their names durable, so they must be created again. One that is not empty was durable
             // before: no process writes into it until this has succeeded.
             for folder in folders.into_iter().chain([root]) {
@@ -102,8 +104,10 @@ impl<F: Files> Folders<F> {
         let [_, _, writers] = folders;
         remove_the_dead(files, writers).await?;
         match enter(files, writers).await {
-            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Ok(None),
-            entered => entered.map(Some),
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                Ok((opened, None))
+            }
+            entered => entered.map(|own| (opened, Some(own))),
         }
     }
 
@@ -127,7 +131,7 @@ impl<F: Files> Folders<F> {
         if let Some(path) = known {
             return Ok(path);
         }
-        self.make(&self.writers).await?;
+        make_with_those_above(&self.files, &self.writers, self.durable).await?;
         let (folder, alive) = enter(&self.files, &self.writers).await?;
         let mut own = self.locked();
         // If another thread was faster, its folder is used, and the next process that opens the store removes this one.
@@ -179,26 +183,25 @@ impl<F: Files> Folders<F> {
         self.files.sync_folder(folder).await
     }
 
-    /// Makes a top folder of the store that somebody has removed: only in the folder in which the store was opened. If
-    /// that was moved away or removed, or another file system is mounted there now, what would be written in its place
-    /// would be acknowledged, and not be in the store.
-    pub(crate) async fn make(&self, folder: &Path) -> io::Result<()> {
-        if let Some((root, opened)) = &self.root
-            && !self.files.leads_to(root, opened).await?
-        {
-            return Err(io::Error::other(format!(
+    /// Whether the folder of the store is the one in which the store was opened. If that was moved away or removed, or
+    /// another file system is mounted there now, what would be written in its place would be acknowledged, and not be
+    /// in the store. Asked before every write.
+    pub(crate) async fn is_in_place(&self) -> io::Result<()> {
+        let Some((root, opened)) = &self.root else { return Ok(()) };
+        match self.files.leads_to(root, opened).await? {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
                 "the folder {} is not the one in which the store was opened: it was moved or removed, or a file system was \
                  mounted or unmounted there; put it back, or end this process and start it again",
                 root.display()
-            )));
+            ))),
         }
-        make_with_those_above(&self.files, folder, self.durable).await
     }
 
     /// Creates a folder of objects and those above it, each durable in the one above before anything is put inside.
     pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
         // Also the top folder, in case the process that had created it removed it when it closed the store.
-        self.make(&self.objects).await?;
+        make_with_those_above(&self.files, &self.objects, self.durable).await?;
         let held = self.hold(FOLDERS).await?;
         self.renew_folder(&held).await?;
         let levels: Vec<&Path> = folder.ancestors().take_while(|level| *level != self.objects).collect();
@@ -311,7 +314,7 @@ pub(crate) fn folder_above(path: &Path) -> &Path {
 }
 
 /// Creates a folder of the store and those above it.
-async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
+pub(crate) async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool) -> io::Result<()> {
     let mut missing = Vec::new();
     for level in folder.ancestors().take_while(|level| !level.as_os_str().is_empty()) {
         match files.length(level).await {
@@ -339,9 +342,8 @@ async fn make_with_those_above<F: Files>(files: &F, folder: &Path, durable: bool
 
 /// Syncs the folders of the store and those above it: a process may have created them and crashed before they were
 /// durable.
-async fn sync_store<F: Files>(files: &F, root: &Path) -> io::Result<()> {
-    let opened = files.open(root, Access::Read).await?;
-    files.sync_folder(&opened).await?;
+async fn sync_store<F: Files>(files: &F, (root, opened): (&Path, &F::File)) -> io::Result<()> {
+    files.sync_folder(opened).await?;
     for above in root.ancestors().skip(1) {
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         let synced = match files.open(above, Access::Read).await {

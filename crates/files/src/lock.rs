@@ -20,7 +20,7 @@ use glidepath_env::{Access, Busy, Files};
 use glidepath_model::{Instant, Span};
 
 use crate::file;
-use crate::folders::{Folders, TRIES};
+use crate::folders::{Folders, TRIES, make_with_those_above};
 use crate::mutant::{self, Mutant};
 
 /// The lock for creating folders.
@@ -149,13 +149,14 @@ impl<F: Files> Folders<F> {
 
     /// Waits until no other handle, in any process, holds this lock, but not for ever: its holder may be stuck.
     pub(crate) async fn hold(&self, name: &str) -> io::Result<Held<'_, F>> {
+        self.is_in_place().await?;
         let path = self.path_of_lock(name);
         let until = self.files.now() + LONGEST_WAIT;
         for _ in 0..TRIES {
             let file = match self.files.open(&path, Access::Either).await {
                 // Another process had created the folder and removed it when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.make(&self.locks).await?;
+                    make_with_those_above(&self.files, &self.locks, self.durable).await?;
                     continue;
                 }
                 opened => opened?,

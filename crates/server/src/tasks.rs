@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::OptionFuture;
 use glidepath_env::Env as _;
-use glidepath_protocols::group::{Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
+use glidepath_protocols::group::{AlreadyLed, Committer, Group, Leader, Loader, Loads, MOST_WAITING, RetryPolicy};
 use glidepath_protocols::registry::AnyCatalog;
 use glidepath_service::{Counts, Service, ServiceError, Settings, Warehouse};
 use glidepath_stores::{LiveEnv, Store};
@@ -26,9 +26,9 @@ pub(crate) fn live(
     let env = LiveEnv::new();
     let (group, loads) = (Group::new(MOST_WAITING), Loads::new());
     let (led, of) = (catalog.clone(), group.clone());
-    let leader = move || Leader::new(env, led.clone(), &of, RetryPolicy::default()).ok();
+    let leader = move || made(Leader::new(env, led.clone(), &of, RetryPolicy::default()));
     let (loaded, by) = (catalog.clone(), loads.clone());
-    let loader = move || Loader::new(loaded.clone(), &by).ok();
+    let loader = move || made(Loader::new(loaded.clone(), &by));
     // The first ones before anybody asks.
     let (mut first_leader, mut first_loader) = (leader(), loader());
     workers.serve_all("committing", move || {
@@ -56,6 +56,10 @@ pub(crate) async fn purges(service: Live) {
         tokio::time::sleep(Duration::from_secs(15)).await;
         told("purging dropped tables", service.run_purges().await.err());
     }
+}
+
+fn made<T>(made: Result<T, AlreadyLed>) -> Option<T> {
+    made.inspect_err(|error| tracing::error!("a defect of the server: {error}")).ok()
 }
 
 fn told(what: &str, failed: Option<ServiceError>) {

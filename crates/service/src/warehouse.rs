@@ -33,7 +33,7 @@ impl<O: ObjectStore> Warehouse<O> {
         }
         let key = Key::new(key);
         if !self.store.can_name(&key) {
-            return Err(outside("a store of this kind has no file of this name"));
+            return Err(outside("this server addresses no file of this name in a store of this kind"));
         }
         Ok(key)
     }

@@ -57,6 +57,19 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     assert!(!place.exists());
     fs::create_dir(&place).unwrap();
     other().await;
+    // A copy of all of it, as after a move to another disk.
+    fs::remove_dir(&place).unwrap();
+    copy(&away, &place);
+    other().await;
+    let tag = store.get(&Key::new("a")).await.unwrap().tag;
+    for refused in [
+        store.put(&Key::new("a"), body("z".to_owned()), Guard::Matches(tag)).await.is_err(),
+        store.append(&Key::new("a"), body("z".to_owned()), 1).await.is_err(),
+        store.delete(&Key::new("a")).await.is_err(),
+    ] {
+        assert!(refused);
+    }
+    fs::remove_dir_all(&place).unwrap();
     // Another store.
     LocalStore::new(&place, Durability::None)
         .unwrap()
@@ -74,6 +87,18 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     let found: Vec<_> =
         store.list(&Key::new(""), None, 9).await.unwrap().objects.into_iter().map(|one| one.key).collect();
     assert_eq!(found, ["a", "b", "c"].map(Key::new));
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
 }
 
 fn files_in(directory: &Path, folder: &str) -> usize {

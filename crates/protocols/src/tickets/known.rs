@@ -90,13 +90,14 @@ impl SharedState {
     }
 
     pub(super) fn is_there(&self) -> bool {
-        self.there.load(Ordering::Relaxed)
+        self.there.load(Ordering::Acquire)
     }
 
     /// The catalog exists, and will; and that is how its long names are hashed.
     pub(super) fn exists(&self, hash: Hash) {
         self.keys.hashed_with(hash);
-        self.there.store(true, Ordering::Relaxed);
+        // Who sees it also sees the hash.
+        self.there.store(true, Ordering::Release);
     }
 
     pub(super) fn known(&self, name: &Name) -> Option<Arc<Slot>> {

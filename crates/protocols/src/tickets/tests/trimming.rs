@@ -95,6 +95,28 @@ fn what_was_taken_off_is_not_read_any_more() {
     assert_eq!(world.counted().gets, 3 + 2);
 }
 
+/// A vacuum of a large catalog does not read it all.
+#[test]
+fn few_names_are_read_where_most_stand_for_something() {
+    let world = World::default();
+    let catalog = begun(&world);
+    done(&catalog, vec![create("a", Entry::namespace())]);
+    for first in (0..3000).step_by(100) {
+        done(&catalog, (first..first + 100).map(|number| create(&format!("a/{number:04}"), Entry::view())).collect());
+    }
+    world.counted();
+    assert_eq!(trimmed(&eager(&world, 1 << 20)), 0);
+    let counts = world.counted();
+    assert!(counts.gets < 3 * 400, "{counts:?}");
+    for first in (0..2000).step_by(100) {
+        let gone =
+            |number: i32| Action::Drop { name: name(&format!("a/{number:04}")), kind: Kind::View, expected: None };
+        done(&catalog, (first..first + 100).map(gone).collect());
+    }
+    assert_eq!(trimmed(&eager(&world, 1 << 20)), 2000);
+    assert_eq!(listed(&process(&world)).len(), 1000);
+}
+
 /// Whatever the process knows that creates it.
 #[test]
 fn a_name_that_was_taken_off_comes_back() {
