@@ -46,5 +46,5 @@ fn a_failed_sync_is_not_made_up_for_by_looking_nor_by_another() {
 #[test]
 fn a_folder_that_is_not_durable_takes_what_is_in_it_along() {
     caught(Mutant::FoldersTrusted, "manifest-chain", "everything-on-disk");
-    caught(Mutant::MovedAmongUnfinished, "append-log", "everything-on-disk");
+    caught(Mutant::MovedAmongUnfinished, "manifest-chain", "everything-on-disk");
 }
