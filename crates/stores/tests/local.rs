@@ -40,67 +40,6 @@ async fn keeps_the_contract_durably() {
     none(&tokio::spawn(async move { run_all(&[store], &Key::new("scratch")).await }).await.unwrap());
 }
 
-/// As if its file system were unmounted, or somebody had moved it: what is written elsewhere is not in the store.
-#[tokio::test]
-async fn nothing_is_written_into_another_directory_at_its_place() {
-    let above = tempfile::tempdir().unwrap();
-    let (place, away) = (above.path().join("lake"), above.path().join("away"));
-    let store = store(&place);
-    let put = async |key: &str| store.put(&Key::new(key), body("x".to_owned()), Guard::Absent).await;
-    put("a").await.unwrap();
-    fs::rename(&place, &away).unwrap();
-    let other = async || match put("b").await {
-        Err(PutError::Refused(denial)) => assert!(denial.cause.to_string().contains("is not the one"), "{denial:?}"),
-        other => panic!("{other:?}"),
-    };
-    other().await;
-    assert!(!place.exists());
-    fs::create_dir(&place).unwrap();
-    other().await;
-    // A copy of all of it, as after a move to another disk.
-    fs::remove_dir(&place).unwrap();
-    copy(&away, &place);
-    other().await;
-    let tag = store.get(&Key::new("a")).await.unwrap().tag;
-    for refused in [
-        store.put(&Key::new("a"), body("z".to_owned()), Guard::Matches(tag)).await.is_err(),
-        store.append(&Key::new("a"), body("z".to_owned()), 1).await.is_err(),
-        store.delete(&Key::new("a")).await.is_err(),
-    ] {
-        assert!(refused);
-    }
-    fs::remove_dir_all(&place).unwrap();
-    // Another store.
-    LocalStore::new(&place, Durability::None)
-        .unwrap()
-        .put(&Key::new("a"), body("y".to_owned()), Guard::None)
-        .await
-        .unwrap();
-    other().await;
-    fs::rename(&place, above.path().join("theirs")).unwrap();
-    fs::rename(&away, &place).unwrap();
-    put("b").await.unwrap();
-    // A top folder that somebody has removed is made again.
-    fs::remove_dir_all(place.join("locks")).unwrap();
-    fs::remove_dir_all(place.join("writers")).unwrap();
-    put("c").await.unwrap();
-    let found: Vec<_> =
-        store.list(&Key::new(""), None, 9).await.unwrap().objects.into_iter().map(|one| one.key).collect();
-    assert_eq!(found, ["a", "b", "c"].map(Key::new));
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).unwrap()),
-        }
-    }
-}
-
 fn files_in(directory: &Path, folder: &str) -> usize {
     fs::read_dir(directory.join(folder)).unwrap().count()
 }
