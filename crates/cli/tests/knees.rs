@@ -38,6 +38,11 @@ fn a_sweep_fills_its_folder_and_finds_everything_done_the_second_time() {
     assert!(String::from_utf8(read("table.txt")).unwrap().contains(setting));
     output(glidepath(folder.path(), &format!("{options} --threads 1")));
     assert!(files.map(read) == first);
+    // Another question.
+    for more in ["--commit-within 1s", "--threshold 0.9"] {
+        let error = refused(glidepath(folder.path(), &format!("{options} {more}")), 2);
+        assert!(error.contains("holds the results of `glidepath knees mine.toml`"), "{error}");
+    }
     // About the same as from a single search, which keeps a part of its budget for other searches.
     let json: serde_json::Value =
         serde_json::from_str(&output(glidepath(folder.path(), &format!("{options} --json")))).unwrap();

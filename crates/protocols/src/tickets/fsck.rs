@@ -226,6 +226,12 @@ impl<E: Env> Tickets<E> {
         check.part(place, checked)
     }
 
+    /// What is found wrong with a name that was seen so.
+    #[cfg(test)]
+    pub(super) async fn findings_of(&self, name: &Name, seen: &Seen) -> Vec<Finding> {
+        self.check_name(name, seen).await.check.findings
+    }
+
     /// If something is wrong, looks again: it may just be changing.
     async fn check_place(&self, name: &Name, seen: &Seen, place: &Key, check: &mut Check) -> Result<(), LoadError> {
         let parent = name.parent();

@@ -303,3 +303,33 @@ fn a_record_that_is_lost_or_changes_places_is_damage() {
         assert!(damages(&world).contains(&("other-record", record.clone())), "{record} aborted");
     }
 }
+
+/// Both namespaces have the same key in a catalog from before names were hashed with SHA-256.
+#[test]
+fn a_roster_of_two_namespaces_is_damage() {
+    let world = World::default();
+    begun(&world);
+    let old = || {
+        let catalog = process(&world);
+        catalog.shared_state.exists(keys::Hash::Fnv);
+        catalog
+    };
+    let one = name("売上高と顧客別の四半期報告書データ管理部門用名前空間二〇二七年");
+    let other = [
+        "evil/xaduaZSW$+:pha$##3+.)V:Y6o&L~M_F$|1U#D!$,-))!do2jo!-(X*f!33BUd#I#|f+!CB$xK#88!Q7#(5$-1#|7^.*#R(",
+        "3.r#2gYo+&H}cv6#15wP+#~tYMW!VNZ@h#9@Zq-!3h##*#eOfOs#pBbgz#6CVb)!wEo')&Vs0Z1!5qyA{!qd(@Y#dt{.&#zT;^;#",
+        "_4vw&&K8x-$&eU4k$#OofXp&mBzl=#l'a}N!*q!;7!;KKqq#M9|2)#E=>X?#SN[U!!8u_+.$+8^E8&KPRV5$!$[bK!9bmvz!,fP'",
+        "b#`!5g_#1*vNN&&!'5A$.LB+7$(>;O`#}[j^~!8gj7#&#]A|u#J1l8u!m7A]_!W|*K7!W@,r<##HOxj!JHJQ4!6!|W(!Q",
+    ];
+    let other = name(&other.concat());
+    let catalog = old();
+    let keys = &catalog.shared_state.keys;
+    assert_eq!(keys.roster(Some(&one)), keys.roster(Some(&other)));
+    assert_ne!(process(&world).shared_state.keys.roster(Some(&one)), keys.roster(Some(&one)));
+    at_once(catalog.enroll(Some(&one), &[name(&format!("{one}/t"))])).unwrap();
+    assert!(!at_once(PerName::fsck(&old(), false)).unwrap().is_damaged());
+    let slot = Roster { number: 2, first: 2, floor: 0, names: vec![name(&format!("{other}/t"))] };
+    let key = keys.roster_slot(Some(&other), 2);
+    assert!(at_once(world.put(&key, Payload::from(slot.encode()), Guard::Absent)).is_ok());
+    assert!(at_once(PerName::fsck(&old(), false)).unwrap().is_damaged());
+}

@@ -133,6 +133,23 @@ fn a_name_that_was_taken_off_comes_back() {
     is_whole(&world);
 }
 
+#[test]
+fn what_was_dropped_and_taken_off_during_a_check_is_no_damage() {
+    let world = half_dropped(8);
+    let (check, gone) = (process(&world), name("a/000"));
+    let before = at_once(check.look(&gone)).unwrap();
+    done(&process(&world), vec![drop_table("a/000")]);
+    assert_eq!(trimmed(&eager(&world, 200)), 5);
+    assert_eq!(at_once(check.findings_of(&gone, &before)), Vec::new());
+    // What is there, and is not on the roster, is damage all the same.
+    let lost = name("a/lost");
+    let slot = Slot { settled: Some(Entry::view()), commit: CommitId(1), ..commit::next(&lost, &Seen::default(), 1) };
+    assert!(matches!(at_once(check.put_once(Sent::Slot(&slot))), put::Stood::Yes));
+    let seen = at_once(check.look(&lost)).unwrap();
+    let found = at_once(check.findings_of(&lost, &seen));
+    assert_eq!(found.iter().map(|finding| finding.trouble).collect::<Vec<_>>(), ["unlisted"]);
+}
+
 /// Its name is on the roster, and it has put nothing else: as if it slept there.
 #[test]
 fn a_creation_that_has_only_put_its_name_on_the_roster_loses() {
