@@ -29,6 +29,7 @@ mod judge;
 mod lance;
 mod looks;
 mod names;
+mod remains;
 mod server;
 mod snapshots;
 mod wire;

@@ -15,7 +15,7 @@ const CHAIN: &str = "serve-manifest-chain";
 const LANCE: &str = "lance-manifest-chain";
 
 /// Each with the subject and the scenario that detect it.
-const MISTAKES: [(Mistake, &str, &str); 28] = [
+const MISTAKES: [(Mistake, &str, &str); 29] = [
     (Mistake::Service(Mutant::KeyForgotten), CHAIN, "storm"),
     (Mistake::Service(Mutant::KeyOfAny), CHAIN, "storm"),
     (Mistake::Service(Mutant::UuidIgnored), CHAIN, "wrong-clocks"),
@@ -24,6 +24,7 @@ const MISTAKES: [(Mistake, &str, &str); 28] = [
     (Mistake::Service(Mutant::UnknownIsConflict), CHAIN, "storm"),
     (Mistake::Service(Mutant::CreatedBesidePurge), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::PurgeForgotten), CHAIN, "clocks"),
+    (Mistake::Service(Mutant::PurgedBackwards), CHAIN, "crowd"),
     (Mistake::Service(Mutant::ClaimNotAsserted), CHAIN, "wrong-clocks"),
     (Mistake::Service(Mutant::ClaimsUnseen), CHAIN, "crowd"),
     (Mistake::Service(Mutant::MoveNotNoted), CHAIN, "repeats"),

@@ -37,7 +37,7 @@ pub(crate) fn status(kind: Kind) -> (StatusCode, &'static str) {
         Kind::Exists => (StatusCode::CONFLICT, "AlreadyExistsException"),
         Kind::NotEmpty => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
         Kind::Conflict => (StatusCode::CONFLICT, "CommitFailedException"),
-        Kind::KeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
+        Kind::KeyReused | Kind::Contradictory => (StatusCode::UNPROCESSABLE_ENTITY, "UnprocessableEntityException"),
         Kind::Unsupported => (StatusCode::NOT_ACCEPTABLE, "UnsupportedOperationException"),
         Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException"),
         Kind::Unknown => (StatusCode::INTERNAL_SERVER_ERROR, "CommitStateUnknownException"),

@@ -134,7 +134,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                     let answer = match told {
                         Ok((table, Fitting::Before)) => self.there(name, &table, request.key.as_ref()).await,
                         Ok((table, _)) => Ok(table),
-                        Err(not_done) => self.unless_before(name, &request, not_done).await,
+                        Err(not_done) => self.why_not_done(name, &request, not_done).await,
                     };
                     self.note_for_priority(&[(&*queue, &**request)], &answer);
                     return answer;
@@ -349,7 +349,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
 
     /// The answer to a commit that was not done, unless an earlier delivery of it was. What refuses a request that has
     /// a key may be what that did: then the answer is what it noted.
-    async fn unless_before(&self, name: &Name, request: &Request, not_done: NotDone) -> Answer {
+    async fn why_not_done(&self, name: &Name, request: &Request, not_done: NotDone) -> Answer {
         let error = match not_done {
             // What one cannot look at now may have been done before, or refused.
             NotDone::Failed(error) if request.key.is_some() => match self.head().await {
@@ -365,7 +365,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             NotDone::Elsewhere(error) => self.unless_elsewhere(name, request, error).await,
         };
         match request.key.is_some() && !mutant::is(Mutant::RefusalTrusted) {
-            true => self.unless_done(name, &request.key, error).await,
+            true => self.or_earlier_delivery(name, request.key.as_ref(), error).await,
             false => Err(error),
         }
     }
@@ -378,10 +378,18 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         }
     }
 
-    async fn unless_done(&self, name: &Name, key: &Option<Idempotency>, error: ServiceError) -> Answer {
+    /// This error, unless an earlier delivery of the request was done since it was looked for: that may be the reason.
+    pub(crate) async fn or_earlier_delivery(
+        &self,
+        name: &Name,
+        key: Option<&Idempotency>,
+        error: ServiceError,
+    ) -> Answer {
         let at = self.head().await?;
-        let Some(noted) = self.replayed(&at, key.as_ref()).await? else { return Err(error) };
-        self.done_before(name, &noted).await
+        match self.replayed(&at, key).await? {
+            Some(noted) => self.done_before(name, &noted).await,
+            None => Err(error),
+        }
     }
 
     /// A fresh name for a metadata file after `earlier`.

@@ -44,6 +44,8 @@ pub enum Kind {
     Conflict,
     /// A key of another request was used for this one.
     KeyReused,
+    /// One part of the request asks for the opposite of another.
+    Contradictory,
     /// Not possible here, whatever the request says.
     Unsupported,
     /// Too much at once, or the store does not answer: certainly not done, try again later.

@@ -28,6 +28,9 @@ pub(crate) const KEPT_MS: u64 = LIFETIME_MS + GRACE_MS;
 /// The namespace of keys, in that of the service.
 pub(crate) const KEYS: &str = "keys";
 
+/// The answer, where nothing is found under the key any more.
+pub(crate) const CLEANED: &str = "the key was cleaned meanwhile; send it again";
+
 const REQUEST: &str = "request";
 const ANSWER: &str = "answer";
 /// What kind of refusal the answer is.
@@ -231,7 +234,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                 match self.replayed(&at, key).await? {
                     Some(noted) => Ok(Operation::Before(noted)),
                     None if matches!(&refusal, Refusal::Exists(name) if is_key(key, name)) => {
-                        Err(ServiceError::new(Kind::Unavailable, "the key was cleaned meanwhile; send it again").into())
+                        Err(ServiceError::new(Kind::Unavailable, CLEANED).into())
                     }
                     None => Err(CommitFailure::Refused(refusal)),
                 }

@@ -54,6 +54,7 @@ pub use keys::{Idempotency, LIFETIME_MS, Operation};
 pub use lance::{LanceTable, LanceVersion, MANAGED_VERSIONING, NewLanceTable, NewLanceVersion, VersionPage};
 pub use names::{Identifier, RESERVED, SEPARATOR};
 pub use namespaces::{Listing, Namespace, NamespaceChange, NamespaceChanged, Page};
+pub use purge::Purged;
 pub use registering::Registration;
 pub use table_queues::Waiting;
 pub use tables::NewTable;

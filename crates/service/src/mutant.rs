@@ -20,6 +20,8 @@ pub enum Mutant {
     CreatedBesidePurge,
     /// A purge neither ends the claims of the deleted files nor marks their location.
     PurgeForgotten,
+    /// A purge deletes the metadata file first, and so does not find the others again when it was cut off.
+    PurgedBackwards,
     /// What claimed a folder commits on no conditions.
     ClaimNotAsserted,
     /// Who claims a folder does not see the claims of others in or around it.

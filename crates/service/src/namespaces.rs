@@ -267,7 +267,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Changes properties of a namespace.
     ///
     /// # Errors
-    /// [`Kind::NoNamespace`]; [`Kind::Invalid`] if a property is both set and removed; [`Kind::Unavailable`] if others
+    /// [`Kind::NoNamespace`]; [`Kind::Contradictory`] if a property is both set and removed; [`Kind::Unavailable`] if others
     /// change the properties to remove again and again.
     pub async fn change_namespace(
         &self,
@@ -297,7 +297,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     ) -> Result<Option<NamespaceChanged>, ServiceError> {
         if let Some(both) = change.removals.iter().find(|removed| change.updates.contains_key(*removed)) {
             let words = format!("the property {both:?} is among the updates and among the removals");
-            return Err(ServiceError::new(Kind::KeyReused, words));
+            return Err(ServiceError::new(Kind::Contradictory, words));
         }
         let Some(name) = namespace_name(parts)? else {
             return Err(ServiceError::invalid("the root has no properties"));

@@ -34,7 +34,7 @@ use crate::locations::{is_within, unslashed};
 use crate::mutant::{self, Mutant};
 use crate::names::{is_own, lacks_own, own_name};
 use crate::{Inner, Service, claims};
-use sweep::{Noted, Sweep};
+use sweep::{Kept, Sweep};
 
 /// The namespace of notes, in that of the service.
 pub(crate) const FOLDER: &str = "purges";
@@ -159,16 +159,29 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     }
 }
 
+/// What purges did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// How many purges ended.
+    pub ended: usize,
+    /// Files of the dropped tables that stay, with what they name: those that cannot be read, and those that lead to
+    /// them. At most 1,000.
+    pub kept: Vec<String>,
+}
+
+/// The files in [`Purged::kept`], at most.
+const MOST_TOLD: usize = 1000;
+
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
-    /// Runs the purges that are due. Returns how many ended.
+    /// Runs the purges that are due.
     ///
     /// # Errors
     /// If the catalog or the store does not answer; it may be called again, also by several servers at once.
-    pub async fn run_purges(&self) -> Result<usize, ServiceError> {
+    pub async fn run_purges(&self) -> Result<Purged, ServiceError> {
         let at = self.head().await?;
         let notes = own_name([FOLDER])?;
         let catalog = self.inner.committer.catalog();
-        let (mut ended, mut failed, mut after) = (0, None, None);
+        let (mut purged, mut failed, mut after) = (Purged::default(), None, None);
         loop {
             let page = catalog.children(&at, Some(&notes), after.as_ref(), 100).await?;
             let Some((last, _)) = page.last() else { break };
@@ -176,39 +189,45 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             for (name, entry) in page {
                 // One that fails each time holds up no other, also if the library for Iceberg panics at what it reads.
                 match AssertUnwindSafe(self.run_purge(name, &entry)).catch_unwind().await {
-                    Ok(Ok(was_due)) => ended += usize::from(was_due),
+                    Ok(Ok(None)) => {}
+                    Ok(Ok(Some(kept))) => {
+                        purged.ended += 1;
+                        purged.kept.extend(kept);
+                        purged.kept.truncate(MOST_TOLD);
+                    }
                     Ok(Err(error)) => failed = failed.or(Some(error)),
                     Err(_) => failed = failed.or(Some(ServiceError::new(Kind::Broken, "a purge panicked"))),
                 }
             }
         }
         self.clean_claims().await?;
-        failed.map_or(Ok(ended), Err)
+        failed.map_or(Ok(purged), Err)
     }
 
     /// Runs a purge if it is due, and its note is still there: it was read before the purges of others, which may have
-    /// taken days.
-    async fn run_purge(&self, note: Name, entry: &Entry) -> Result<bool, ServiceError> {
+    /// taken days. Returns what it kept, if it ended.
+    async fn run_purge(&self, note: Name, entry: &Entry) -> Result<Option<Kept>, ServiceError> {
         let (began, at) = (self.inner.env.unix_ms(), self.head().await?);
         let now = self.entry(&at, &note).await?;
         if now.is_none_or(|now| now.pointer != entry.pointer) {
-            return Ok(false);
+            return Ok(None);
         }
         let due = written(entry).saturating_add(GRACE_MS) <= began;
-        let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(false) };
+        let (Some(location), true) = (entry.properties.get(LOCATION), due) else { return Ok(None) };
         if !self.end_claims(&note, entry, location).await? {
-            return Ok(false);
+            return Ok(None);
         }
         let used = !self.inner.used_by(&[location.as_str()], &[]).await?.is_empty();
         // Metadata elsewhere may be another table's: this one has moved, or was registered.
         let moved = entry.properties.get(POINTER).is_some_and(|pointer| !is_within(pointer, location));
-        let mut marks: &[&str] = &[];
+        let (mut marks, mut kept): (&[&str], _) = (&[], Kept::new());
         if !used && !moved {
             match (entry.properties.get(POINTER), entry.properties.get(FORMAT)) {
                 (Some(pointer), _) => {
                     let sweep = Sweep::of(&self.inner, (&note, entry.pointer.as_deref()), (location, pointer));
-                    if sweep.run().await? == Noted::NoMore {
-                        return Ok(false);
+                    match sweep.run().await? {
+                        Some(left) => kept = left,
+                        None => return Ok(None),
                     }
                     marks = &[PURGED];
                 }
@@ -216,11 +235,11 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                     self.inner.purge_lance(location, began).await?;
                     marks = &MARKS;
                 }
-                (None, None) => return Ok(false),
+                (None, None) => return Ok(None),
             }
         }
         self.end_purge(note, entry.pointer.clone(), (location, marks)).await?;
-        Ok(true)
+        Ok(Some(kept))
     }
 
     /// Ends the claims in and around a location whose files are about to be deleted: who claimed it before this purge
@@ -326,7 +345,7 @@ mod tests {
         let file = format!("{location}/_versions/1.manifest");
         server.inner.files.write(&file, "m".into()).await.unwrap();
         server.deregister_lance(&identifier).await.unwrap();
-        assert!(!server.run_purge(name(location).unwrap(), &read).await.unwrap());
+        assert_eq!(server.run_purge(name(location).unwrap(), &read).await.unwrap(), None);
         assert!(server.inner.files.read(&file).await.is_ok());
     }
 

@@ -75,7 +75,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         };
         match answer {
             Err(error) if matches!(error.kind, Kind::Invalid | Kind::Unavailable | Kind::Exists) => {
-                self.unless_before(&identifier.catalog_name()?, key, error).await
+                self.inner.or_earlier_delivery(&identifier.catalog_name()?, key, error).await
             }
             answer => answer,
         }
@@ -105,15 +105,6 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         let folder = self.folder_of(&identifier, location).await?;
         let location = folder.location.clone();
         Ok((folder, create(Creation { schema, partition_spec, sort_order, location, properties }, uuid)?))
-    }
-
-    /// This error, unless an earlier delivery of the request was done since it was looked for: that may be the reason.
-    async fn unless_before(&self, name: &Name, key: Option<&Idempotency>, error: ServiceError) -> Answer {
-        let at = self.head().await?;
-        match self.inner.replayed(&at, key).await? {
-            Some(noted) => self.inner.done_before(name, &noted).await,
-            None => Err(error),
-        }
     }
 
     /// Writes the first metadata file of a table and creates its entry, in a folder that is claimed before if another
@@ -202,7 +193,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
                 if self.inner.current(&name).await?.is_none() {
                     // The table of an earlier delivery may have another name now, and this location.
                     let error = self.inner.unless_elsewhere(&name, &commit, error).await;
-                    return self.unless_before(&name, commit.key.as_ref(), error).await;
+                    return self.inner.or_earlier_delivery(&name, commit.key.as_ref(), error).await;
                 }
                 error
             }
@@ -373,7 +364,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     async fn try_drop(&self, table: &Identifier, purge: bool, key: Option<&Idempotency>) -> Result<(), ServiceError> {
         let name = table.catalog_name()?;
-        let places = lead::places([self.inner.table_queues.of(&name)].iter());
+        let queue = self.inner.table_queues.of(&name);
+        let places = lead::places([&queue].into_iter());
         let mut led = Vec::new();
         let mut answer = self.drop_once(table, (purge, true), key).await;
         for attempt in 1..self.inner.settings.attempts {

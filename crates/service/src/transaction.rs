@@ -138,7 +138,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         self.inner.discard(course.lost).await;
         // When nobody waits for it any more.
         if let Err(error) = answer {
-            answer = self.unless_done(&parts, key, error).await;
+            answer = self.why_not_done(&parts, key, error).await;
         }
         self.inner.note_for_priority(&table_queues, &answer);
         answer
@@ -317,7 +317,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     }
 
     /// This error, unless another delivery of the request came first and may be the reason.
-    async fn unless_done(
+    async fn why_not_done(
         &self,
         parts: &[Part],
         key: Option<&Idempotency>,

@@ -182,7 +182,7 @@ impl Client {
                         self.book.borrow_mut().met("keys of other requests");
                         return Told::Refused;
                     }
-                    Kind::Invalid | Kind::KeyReused | Kind::Unsupported | Kind::Broken => {
+                    Kind::Invalid | Kind::KeyReused | Kind::Contradictory | Kind::Unsupported | Kind::Broken => {
                         self.book
                             .borrow_mut()
                             .violated(format!("an answer that no request deserves: {error}: {ask:?}"));

@@ -4,32 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use glidepath_env::{Env, Key, Payload};
-use glidepath_model::{Entry, Instant, Name, Span};
+use glidepath_env::Key;
+use glidepath_model::{Entry, Name};
 use glidepath_protocols::afterwards::{Made, Write};
 use glidepath_protocols::registry::{Design, Protocol, Visitor};
 use glidepath_service::RESERVED;
-use glidepath_sim::{SimEnv, Simulation};
+use glidepath_sim::Simulation;
 use glidepath_table::clients;
 use glidepath_table::files::is_within;
 use iceberg::spec::{ManifestFile, TableMetadata};
 use uuid::Uuid;
 
+use super::BASE;
 use super::book::{Attempt, Book, Told};
-use super::doubting;
 use super::folders::Folders;
-use super::{BASE, server};
-use crate::run::calm;
+use super::remains::{ToPurge, purged};
 use crate::subject::{PREFIX, STORE, shared_state, writes};
-
-/// When the last purge runs: after almost all runs, and before the horizon of a calm world.
-const PURGED: Span = Span::from_secs(71 * 3600);
 
 /// What happened to all tables, derived from all that was written.
 #[derive(Default)]
-struct History {
+pub(super) struct History {
     /// All metadata files that were ever written, as far as they were needed.
-    bodies: BTreeMap<String, Arc<TableMetadata>>,
+    pub(super) bodies: BTreeMap<String, Arc<TableMetadata>>,
     /// Metadata files that were current in a version of the catalog, or came before one that was.
     current: BTreeSet<String>,
     /// By snapshot: in which versions of the catalog it appeared in a table that did not have it, and in which table.
@@ -50,12 +46,12 @@ struct History {
     hidden: BTreeSet<String>,
     /// The folders of the tables.
     folders: Folders,
-    /// Notes of purges where no other table was, and the metadata file of the dropped one.
-    to_purge: Vec<(Name, String)>,
+    /// Purges where no other table was.
+    pub(super) to_purge: Vec<ToPurge>,
     /// The entries at the end.
-    entries: BTreeMap<Name, Entry>,
+    pub(super) entries: BTreeMap<Name, Entry>,
     /// Everything ever written in the warehouse, by location.
-    written: BTreeMap<String, Bytes>,
+    pub(super) written: BTreeMap<String, Bytes>,
 }
 
 /// What one version of the catalog added and dropped.
@@ -115,18 +111,6 @@ pub(super) fn is_reserved(name: &Name) -> bool {
     name.parts().first().is_some_and(|first| first == RESERVED)
 }
 
-/// The objects after the purges that are due long after the run, without faults.
-pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
-    let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
-    let cleaner = |env: SimEnv| async move {
-        env.sleep_until(Instant::ZERO + PURGED).await;
-        let (service, ..) = server::service(&env, protocol, 1, server::Ways::default(), &doubting::Hidden::default());
-        let _ = (service.run_purges().await, service.clean_keys().await);
-    };
-    simulation.run([(Instant::ZERO, cleaner)]);
-    simulation.objects(STORE)
-}
-
 impl History {
     /// One more version of the catalog.
     fn follow(&mut self, place: usize, made: Made) -> Result<(), String> {
@@ -176,24 +160,8 @@ impl History {
         self.folders.follow(&tables)?;
         // Another table keeps the files, and so does one that has moved.
         notes.retain(|(_, location, file)| !self.folders.are_at(location) && is_within(file, location));
-        self.to_purge.extend(notes.into_iter().map(|(note, _, file)| (note, file)));
+        self.to_purge.extend(notes.into_iter().map(|(note, location, file)| ToPurge { note, location, file }));
         Ok(())
-    }
-
-    /// Whether the files of each purge whose note is gone were deleted. A file may be there once more, if the store
-    /// delivers an old write of it again.
-    fn all_purged(&self, objects: &BTreeMap<Key, Payload>, deleted: &BTreeSet<Key>) -> Result<(), String> {
-        let kept = self.to_purge.iter().find(|(note, file)| {
-            if self.entries.get(note).is_some_and(|entry| entry.properties.get("metadata") == Some(file)) {
-                return false;
-            }
-            let key = file.strip_prefix(BASE).map(|key| Key::new(key.trim_start_matches('/')));
-            key.is_some_and(|key| objects.contains_key(&key) && !deleted.contains(&key))
-        });
-        match kept {
-            Some((note, file)) => Err(format!("{file} was to be purged, and is there, though the note {note} is not")),
-            None => Ok(()),
-        }
     }
 
     /// A pointer moved, or came: what did each version since then add?
@@ -449,34 +417,6 @@ impl History {
                 }
                 _ if times > 1 && of.keyed => return Err(format!("{mark} has a key, and was done {times} times")),
                 _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether all is there that tables refer to at the end.
-    fn complete(&self, objects: &BTreeMap<Key, Payload>) -> Result<(), String> {
-        let is_there = |location: &str| {
-            let key = location.strip_prefix(BASE).map(|key| Key::new(key.trim_start_matches('/')));
-            key.is_some_and(|key| objects.contains_key(&key))
-        };
-        for (name, entry) in &self.entries {
-            let (false, Some(pointer)) = (name.parts().first().is_some_and(|one| one == RESERVED), &entry.pointer)
-            else {
-                continue;
-            };
-            let Some(body) = self.bodies.get(pointer) else { continue };
-            let log = body.metadata_log().iter().map(|log| log.metadata_file.clone());
-            let mut needed: Vec<String> = log.chain([pointer.clone()]).collect();
-            for snapshot in body.snapshots() {
-                let list = snapshot.manifest_list();
-                let manifests = self.written.get(list).map(|bytes| clients::manifests(bytes));
-                let manifests = manifests.and_then(Result::ok).unwrap_or_default();
-                needed.push(list.to_owned());
-                needed.extend(manifests.into_iter().map(|manifest| manifest.manifest_path));
-            }
-            if let Some(file) = needed.iter().find(|file| !is_there(file)) {
-                return Err(format!("{name} refers to {file}, which was deleted"));
             }
         }
         Ok(())

@@ -47,7 +47,7 @@ fn code(kind: Kind, of_namespace: bool) -> (StatusCode, u32) {
         Kind::NoTable | Kind::NoView => (StatusCode::NOT_FOUND, 4),
         Kind::Exists => (StatusCode::CONFLICT, 5),
         Kind::NoVersion => (StatusCode::NOT_FOUND, 11),
-        Kind::Invalid | Kind::Illegal | Kind::KeyReused => (StatusCode::BAD_REQUEST, 13),
+        Kind::Invalid | Kind::Illegal | Kind::KeyReused | Kind::Contradictory => (StatusCode::BAD_REQUEST, 13),
         Kind::Conflict => (StatusCode::CONFLICT, 14),
         Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, 17),
         Kind::Unknown | Kind::Broken | Kind::NoFile => (StatusCode::INTERNAL_SERVER_ERROR, 18),

@@ -14,13 +14,10 @@ use super::settle::{self, Settled};
 use super::{Attempt, Member, Next, Request};
 use crate::bodies::Loaded;
 use crate::error::{Kind, ServiceError};
-use crate::keys::is_key;
+use crate::keys::{CLEANED, is_key};
 use crate::mutant::{self, Mutant};
 use crate::placing::{self, Moving};
 use crate::{Inner, purge};
-
-/// The answer, where nothing is found under the key any more.
-const CLEANED: &str = "the key was cleaned meanwhile; send it again";
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Answers the one whose request was done by an earlier delivery, or whose key was another request's; and all

@@ -7,6 +7,9 @@
 //! 2. The manifest lists, the statistics, and the metadata files of the log.
 //! 3. The metadata file that the note names.
 //!
+//! A file that cannot be read stays, because nothing else names what it names. So does each file that leads to it: then
+//! somebody can still find the rest by hand.
+//!
 //! A table may have any number of files. At a time, the paths of one list, or of a part of one manifest, are in memory.
 //!
 //! Another server may be at the same purge, and end it while this one sleeps; then anybody may put files there again.
@@ -25,6 +28,7 @@ use sha2::{Digest as _, Sha256};
 use super::collects;
 use crate::error::{Kind, ServiceError};
 use crate::locations::{is_same, is_within};
+use crate::mutant::{self, Mutant};
 use crate::{AT_ONCE, Inner};
 
 /// The deletions between two looks at the note.
@@ -33,6 +37,12 @@ const TOGETHER: usize = 4 * AT_ONCE;
 /// The files that are remembered, so that those which several manifests or lists name are looked at once. Of a larger
 /// table, some are looked at again.
 const REMEMBERED: usize = 1 << 20;
+
+/// The files that stay, at which a purge gives up. No tool writes a table with so many that cannot be read.
+const MOST_KEPT: usize = 1000;
+
+/// The files that stay: those that cannot be read, and those that lead to them.
+pub(super) type Kept = BTreeSet<String>;
 
 /// Whether a purge may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +61,7 @@ pub(super) struct Sweep<'a, E: Env, C: Grouped, F: Files> {
     location: &'a str,
     pointer: &'a str,
     seen: BTreeSet<[u8; 16]>,
+    kept: Kept,
 }
 
 impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
@@ -59,18 +70,28 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
         note: (&'a Name, Option<&'a str>),
         (location, pointer): (&'a str, &'a str),
     ) -> Self {
-        Self { inner, note, location, pointer, seen: BTreeSet::new() }
+        Self { inner, note, location, pointer, seen: BTreeSet::new(), kept: Kept::new() }
     }
 
-    /// Deletes all files.
-    pub(super) async fn run(mut self) -> Result<Noted, ServiceError> {
+    /// Deletes all files but those that it returns. `None`: the note is gone.
+    pub(super) async fn run(mut self) -> Result<Option<Kept>, ServiceError> {
+        Ok((self.sweep().await? == Noted::Still).then_some(self.kept))
+    }
+
+    async fn sweep(&mut self) -> Result<Noted, ServiceError> {
         let body = match self.inner.read_body::<TableMetadata>(self.pointer).await {
             Ok(body) => body,
-            // An earlier run has deleted it, as the last file; or it was never a file of this server; or it cannot be
-            // read, and names nothing that can be proved to be the table's.
-            Err(error) if matches!(error.kind, Kind::NoFile | Kind::Broken) => return Ok(Noted::Still),
+            // An earlier run has deleted it, as the last file; or it was never a file of this server.
+            Err(error) if error.kind == Kind::NoFile => return Ok(Noted::Still),
+            Err(error) if error.kind == Kind::Broken => {
+                self.kept.insert(self.pointer.to_owned());
+                return Ok(Noted::Still);
+            }
             Err(error) => return Err(error),
         };
+        if mutant::is(Mutant::PurgedBackwards) {
+            self.inner.files.delete(self.pointer).await?;
+        }
         let (metadata, with_data) = (&body.metadata, collects(&body.metadata));
         // The library keeps snapshots in no order.
         let lists: BTreeSet<&str> = metadata.snapshots().map(|snapshot| snapshot.manifest_list()).collect();
@@ -78,6 +99,10 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
         for list in &lists {
             if self.manifests_of(list, with_data).await? == Noted::NoMore {
                 return Ok(Noted::NoMore);
+            }
+            if self.kept.len() > MOST_KEPT {
+                self.kept.insert(self.pointer.to_owned());
+                return Ok(Noted::Still);
             }
         }
         // Step 2.
@@ -90,6 +115,10 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
             return Ok(Noted::NoMore);
         }
         // Step 3.
+        if !self.kept.is_empty() {
+            self.kept.insert(self.pointer.to_owned());
+            return Ok(Noted::Still);
+        }
         if self.noted().await? == Noted::NoMore {
             return Ok(Noted::NoMore);
         }
@@ -99,18 +128,25 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
 
     /// The manifests that a list names, with their data files if these are the table's own.
     async fn manifests_of(&mut self, list: &str, with_data: bool) -> Result<Noted, ServiceError> {
-        let Some(manifests) = self.read_if_there(list).await?.and_then(|bytes| list_paths(&bytes).ok()) else {
+        let Some(bytes) = self.read_if_there(list).await? else { return Ok(Noted::Still) };
+        let Ok(manifests) = list_paths(&bytes) else {
+            self.kept.insert(list.to_owned());
             return Ok(Noted::Still);
         };
         for manifest in manifests {
-            if !self.is_new(&manifest) {
-                continue;
+            if self.is_new(&manifest) {
+                if with_data && self.data_of(&manifest).await? == Noted::NoMore {
+                    return Ok(Noted::NoMore);
+                }
+                if self.delete([manifest.clone()]).await? == Noted::NoMore {
+                    return Ok(Noted::NoMore);
+                }
             }
-            if with_data && self.data_of(&manifest).await? == Noted::NoMore {
-                return Ok(Noted::NoMore);
+            if self.kept.contains(&manifest) {
+                self.kept.insert(list.to_owned());
             }
-            if self.delete([manifest]).await? == Noted::NoMore {
-                return Ok(Noted::NoMore);
+            if self.kept.len() > MOST_KEPT {
+                return Ok(Noted::Still);
             }
         }
         Ok(Noted::Still)
@@ -120,8 +156,10 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
         let Some(bytes) = self.read_if_there(manifest).await? else { return Ok(Noted::Still) };
         let mut entry = 0;
         loop {
-            // What cannot be decoded is left.
-            let named = data_files(&bytes, entry).unwrap_or_default();
+            let Ok(named) = data_files(&bytes, entry) else {
+                self.kept.insert(manifest.to_owned());
+                return Ok(Noted::Still);
+            };
             if named.is_empty() {
                 return Ok(Noted::Still);
             }
@@ -133,9 +171,11 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
         }
     }
 
-    /// Deletes those that are in the table's own folder. Not the metadata file: without it, nothing is found again.
+    /// Deletes those that are in the table's own folder and do not stay. Not the metadata file: without it, nothing is
+    /// found again.
     async fn delete(&self, files: impl IntoIterator<Item = String>) -> Result<Noted, ServiceError> {
-        let mut own = files.into_iter().filter(|file| is_within(file, self.location) && !is_same(file, self.pointer));
+        let is_own = |file: &String| is_within(file, self.location) && !is_same(file, self.pointer);
+        let mut own = files.into_iter().filter(|file| is_own(file) && !self.kept.contains(file));
         loop {
             let some: Vec<String> = own.by_ref().take(TOGETHER).collect();
             if some.is_empty() {
@@ -174,10 +214,15 @@ impl<'a, E: Env, C: Grouped, F: Files> Sweep<'a, E, C, F> {
         }
     }
 
-    async fn read_if_there(&self, location: &str) -> Result<Option<bytes::Bytes>, ServiceError> {
+    /// The content of a file, if it is there and is not too large. One that cannot be read stays.
+    async fn read_if_there(&mut self, location: &str) -> Result<Option<bytes::Bytes>, ServiceError> {
         match self.inner.files.read(location).await {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(FileError::NotFound(_) | FileError::Outside { .. } | FileError::TooLarge { .. }) => Ok(None),
+            Err(FileError::NotFound(_)) => Ok(None),
+            Err(FileError::Outside { .. } | FileError::TooLarge { .. }) => {
+                self.kept.insert(location.to_owned());
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }

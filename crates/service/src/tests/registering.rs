@@ -48,7 +48,7 @@ async fn the_end_of_a_purge_ends_registrations() {
     server.drop_table(&table("t"), true, None).await.unwrap();
     assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Unavailable);
     world.pass(30 * 60 * 1000);
-    assert_eq!(server.run_purges().await.unwrap(), 1);
+    assert_eq!(server.run_purges().await.unwrap().ended, 1);
     assert_eq!(kind(server.register_table(registration("a", &file), None).await), Kind::Invalid, "there is no file");
     // A late write brings it back.
     server.inner.files.write(&file, json).await.unwrap();

@@ -13,7 +13,8 @@ use serde::Deserialize;
 
 use super::super::BASE;
 use super::super::book::{Book, Told};
-use super::super::judge::{purged, versions};
+use super::super::judge::versions;
+use super::super::remains::purged;
 use super::{Manifest, Versions, place, placed, read};
 use crate::subject::{PREFIX, STORE, writes};
 
