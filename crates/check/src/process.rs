@@ -14,6 +14,7 @@ use glidepath_env::{
 };
 use glidepath_files::FileStore;
 use glidepath_model::{Instant, Span};
+use glidepath_protocols::LoadError;
 use glidepath_protocols::afterwards::Frozen;
 use glidepath_protocols::registry::Design;
 use glidepath_sim::{SimEnv, SimFiles, SimStore};
@@ -57,6 +58,14 @@ pub(crate) enum Place {
     Files(Rc<FileStore<SimFiles>>),
     /// In objects that nothing changes any more.
     Frozen(Frozen),
+}
+
+/// Whether this answer about a catalog that is there and whole is wrong.
+pub(crate) fn misleads(error: &LoadError) -> bool {
+    match error {
+        LoadError::NotFound | LoadError::Undecodable(_) => true,
+        LoadError::Failed(_) => false,
+    }
 }
 
 impl Process {

@@ -1,6 +1,8 @@
 //! The vacuums of a run. Is what it left in its store right, and does one more vacuum clean it up?
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use glidepath_env::{Env, Key, Payload};
 use glidepath_model::{Instant, Span};
@@ -45,7 +47,7 @@ pub(crate) fn right<D: Design>(
         damaged::<D>(&own, made, seed).map_err(after)?;
     }
     if vacuums {
-        let cleaned = cleaned::<D>(objects);
+        let cleaned = cleaned::<D>(objects)?;
         copies.all_in(objects, &cleaned)?;
         tidy::<D>(&copies.removed_from(&cleaned), true)?;
         let kept = Kept::AtLeast(Keep::LEAST.versions);
@@ -54,14 +56,17 @@ pub(crate) fn right<D: Design>(
     Ok(())
 }
 
-/// The objects that remain after a vacuum long after the run, without faults.
-pub(crate) fn cleaned<D: Design>(objects: &Objects) -> Objects {
+/// The objects that remain after a vacuum long after the run, without faults, which so has no reason to fail.
+pub(crate) fn cleaned<D: Design>(objects: &Objects) -> Result<Objects, String> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
-    let cleaner = |sim: SimEnv| async move {
+    let result = Rc::new(RefCell::new(Err("it never ended".to_owned())));
+    let told = Rc::clone(&result);
+    let cleaner = move |sim: SimEnv| async move {
         sim.sleep_until(Instant::ZERO + HORIZON + HORIZON).await;
         let catalog = Process::new(sim).open::<D>(shared::<D>(0));
-        let _ = D::vacuum(&catalog, Keep::LEAST).await;
+        *told.borrow_mut() = D::vacuum(&catalog, Keep::LEAST).await.map(drop).map_err(|error| error.to_string());
     };
     simulation.run([(Instant::ZERO, cleaner)]);
-    simulation.objects(STORE)
+    result.replace(Ok(())).map_err(|error| format!("a last vacuum failed: {error}"))?;
+    Ok(simulation.objects(STORE))
 }

@@ -19,7 +19,7 @@ use smallvec::smallvec;
 
 use crate::on_disk;
 use crate::on_rows;
-use crate::process::Process;
+use crate::process::{Process, misleads};
 use crate::remains::{clean, right};
 use crate::requests;
 use crate::scenario::{Scenario, Writers};
@@ -351,14 +351,24 @@ impl<D: Design> Writer<D> {
     /// Loads, commits, and records both. Returns whether no retry is needed.
     async fn attempt(&self, tables: &[TableId]) -> bool {
         let operation = self.history.borrow_mut().begin_load(self.process, self.env.world_now());
-        let Ok(base) = self.catalog.load().await else { return false };
+        let base = match self.catalog.load().await {
+            Ok(base) => base,
+            Err(error) => return self.not_read(&error),
+        };
         let loaded_at = self.env.world_now();
-        let Ok(states) = self.catalog.tables(&base, tables).await else { return false };
+        let states = match self.catalog.tables(&base, tables).await {
+            Ok(states) => states,
+            Err(error) => return self.not_read(&error),
+        };
         let version = self.catalog.version(&base);
         let metadata = MetadataId(self.env.draw(Purpose::Names) | 1);
         let (mut changes, mut edits, mut seen) = (Changes::default(), Vec::new(), Vec::new());
         for (table, state) in tables.iter().zip(&states) {
-            let Some(state) = state else { return true };
+            // Nobody drops a table: this is a violation, and is recorded as what was seen.
+            let Some(state) = state else {
+                seen.push(Seen { item: Item::from(*table), state: None });
+                continue;
+            };
             let partitions = smallvec![(PartitionId(0), state.partitions[0])];
             changes.set(*table, TableEdit::Advance(Advance { metadata, partitions }));
             let (item, before) = (Item::from(*table), CommitId(state.metadata.0));
@@ -368,6 +378,9 @@ impl<D: Design> Writer<D> {
         match version {
             Some(version) => self.history.borrow_mut().end_load(operation, loaded_at, version, seen),
             None => self.history.borrow_mut().end_sight(operation, self.env.world_now(), seen),
+        }
+        if edits.len() < tables.len() {
+            return true;
         }
         let commit = CommitId(metadata.0);
         let operation = self.history.borrow_mut().begin_commit(self.process, self.env.world_now(), commit, edits);
@@ -384,6 +397,16 @@ impl<D: Design> Writer<D> {
         };
         self.history.borrow_mut().end_commit(operation, self.env.world_now(), ending);
         done
+    }
+}
+
+impl<D: Design> Writer<D> {
+    /// A load failed. The store may not have answered; but the catalog is there, and whole. `false`: it is tried again.
+    fn not_read(&self, error: &LoadError) -> bool {
+        if misleads(error) {
+            self.history.borrow_mut().mislead(self.process, self.env.world_now(), error.to_string());
+        }
+        false
     }
 }
 
@@ -451,7 +474,7 @@ mod tests {
             objects.insert(Key::new(junk), bytes::Bytes::from_static(b"left over").into());
             assert!(tidy::<D>(&objects, true).is_err(), "seed {seed}");
             assert_eq!(tidy::<D>(&objects, false), Ok(()), "seed {seed}");
-            let cleaned = cleaned::<D>(&objects);
+            let cleaned = cleaned::<D>(&objects).unwrap();
             assert_eq!(tidy::<D>(&cleaned, true), Ok(()), "seed {seed}");
             assert!(cleaned.len() < objects.len(), "seed {seed}");
         }

@@ -41,18 +41,22 @@ pub use chain::{Chain, Change, Link};
 pub use linear::linearizable;
 pub use placement::Placement;
 pub use record::{
-    Edit, Effect, Ending, Expected, History, Item, Operation, OperationId, ProcessId, Reported, Seen, State, What,
+    Edit, Effect, Ending, Expected, History, Item, Misled, Operation, OperationId, ProcessId, Reported, Seen, State,
+    What,
 };
 pub use references::{Leftovers, References, merged, references};
 pub use tree::parents_exist;
 pub use violation::{Fault, Violation, Witness};
 
-/// All checks that need only a history and a chain: placement, expectations, order, loads, linearizability; in this
+/// All checks that need only a history and a chain: what processes were told of the whole catalog, placement, expectations, order, loads, linearizability; in this
 /// order, so that the simplest violation is reported.
 ///
 /// # Errors
 /// The first violation.
 pub fn check(history: &History, chain: &Chain) -> Result<(), Violation> {
+    if let Some(misled) = history.misled().first() {
+        return Err(violation::Fault::Misled(misled.clone()).into());
+    }
     let placement = Placement::new(history, chain)?;
     placement.expectations()?;
     placement.order()?;

@@ -171,6 +171,18 @@ pub struct History {
     records: Vec<Record>,
     edits: Vec<Edit>,
     seen: Vec<Seen>,
+    misled: Vec<Misled>,
+}
+
+/// A process was told that a catalog that is there and whole is missing or damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misled {
+    /// Which one.
+    pub process: ProcessId,
+    /// When it was told.
+    pub at: Instant,
+    /// What it was told.
+    pub words: String,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -329,6 +341,15 @@ impl History {
         self.records[operation.index()].kind = Kind::Load(Some(version));
     }
 
+    /// Records that a process was told that the catalog, which is there and whole, is missing or damaged.
+    pub fn mislead(&mut self, process: ProcessId, at: Instant, words: String) {
+        self.misled.push(Misled { process, at, words });
+    }
+
+    pub(crate) fn misled(&self) -> &[Misled] {
+        &self.misled
+    }
+
     /// Adds what other threads or processes recorded on the same clock. No process may be in both.
     pub fn absorb(&mut self, other: &Self) {
         let (edits, seen) = (self.edits.len(), self.seen.len());
@@ -338,6 +359,7 @@ impl History {
         }));
         self.edits.extend_from_slice(&other.edits);
         self.seen.extend_from_slice(&other.seen);
+        self.misled.extend_from_slice(&other.misled);
         narrow(self.records.len());
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use glidepath_model::{CommitId, Instant, Span, Version};
 
-use crate::record::{Ending, Expected, Item, Operation, OperationId, ProcessId, Reported, State, What};
+use crate::record::{Ending, Expected, Item, Misled, Operation, OperationId, ProcessId, Reported, State, What};
 
 /// Something that must not happen and did. Prints as a few lines: what is wrong, and the operations concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +138,8 @@ pub enum Fault {
         /// The operation at which it stopped.
         operation: Witness,
     },
+    /// A process was told that the catalog, which is there and whole, is missing or damaged.
+    Misled(Misled),
     /// An item exists in a version in which its parent does not.
     Orphan {
         /// The child.
@@ -322,6 +324,10 @@ impl Fault {
             }
             Self::TooManyOrders { item, operation } => {
                 write!(f, "{item}: undecided, too many orders are possible by the end of:{operation}")
+            }
+            Self::Misled(Misled { process, at, words }) => {
+                let at = at.as_secs_f64();
+                write!(f, "{process} was told at {at:.9} s, of a catalog that is there and whole: {words}")
             }
             Self::Orphan { item, parent, version, by } => {
                 write!(f, "{item} exists in {version}, and its parent, {parent}, does not")?;

@@ -56,8 +56,9 @@ pub(crate) struct Looked<R: Rules> {
 pub(crate) struct Book<R: Rules> {
     pub(crate) asked: Vec<Asked<R>>,
     pub(crate) looked: Vec<Looked<R>>,
-    /// When a new process was told that there is no catalog, or that it had created it, although there was one.
-    pub(crate) misled: Vec<(Instant, &'static str)>,
+    /// When a process was told that there is no catalog, that it is damaged, or that it had created it, although there
+    /// was one, and whole.
+    pub(crate) misled: Vec<(Instant, String)>,
     pub(crate) marks: u64,
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use glidepath_model::{
     Action, Advance, Assertion, Entry, Instant, Kind, MetadataId, Name, PartitionId, TableId, TableState, Version,
 };
-use glidepath_protocols::Catalog;
 use glidepath_protocols::registry::Design;
+use glidepath_protocols::{Catalog, LoadError};
 
 use super::asking::{Asker, answer};
 use super::names::{MARK, POINTER, Query};
+use crate::process::misleads;
 
 /// Namespaces in which all writers create and drop entries.
 const BUSY: [&str; 6] = ["a", "b", "a/x", "a/y", "b/x", "a/x/m"];
@@ -112,18 +113,27 @@ impl<D: Design> Asker<'_, D> {
     /// The current entry of a name.
     async fn entry(&self, name: &Name) -> Option<Option<Entry>> {
         let (at, loaded) = self.head().await?;
-        let entry = self.catalog.entry(&at, name).await.ok()?;
+        let entry = self.read(self.catalog.entry(&at, name).await)?;
         let found = entry.iter().map(|entry| (name.as_str().to_owned(), Some(entry.clone()))).collect();
         self.looked(loaded, self.catalog.version(&at), Query::Entry(name.clone()), found);
         Some(entry)
     }
 
+    /// What was read, if the store answered. The catalog is there, and whole.
+    fn read<T>(&self, read: Result<T, LoadError>) -> Option<T> {
+        if let Some(error) = read.as_ref().err().filter(|error| misleads(error)) {
+            self.book.borrow_mut().misled.push((self.env.world_now(), format!("a reader was told: {error}")));
+        }
+        read.ok()
+    }
+
     async fn head(&self) -> Option<(D::Snapshot, (Instant, Instant))> {
         let began = self.env.world_now();
         let at = match self.loads {
-            Some(loads) => loads.load(self.catalog).await.ok()?,
-            None => self.catalog.load().await.ok()?,
+            Some(loads) => loads.load(self.catalog).await,
+            None => self.catalog.load().await,
         };
+        let at = self.read(at)?;
         Some((at, (began, self.env.world_now())))
     }
 
@@ -138,7 +148,7 @@ impl<D: Design> Asker<'_, D> {
             6 => Query::List(None),
             _ => Query::List(Some(self.namespace())),
         };
-        let found = answer(self.catalog, &at, &query).await.ok()?;
+        let found = self.read(answer(self.catalog, &at, &query).await)?;
         self.looked(loaded, self.catalog.version(&at), query, found);
         Some(())
     }

@@ -30,10 +30,10 @@ use glidepath_env::{Env, Key, Payload, Purpose, unit_interval};
 use glidepath_model::{CommitId, Instant, Span};
 use glidepath_protocols::group::{CommitError, Committer, Group, Leader, Loader, Loads, Request, RetryPolicy};
 use glidepath_protocols::registry::{Creation, Design};
-use glidepath_protocols::{Catalog, LoadError, Outcome};
+use glidepath_protocols::{Catalog, Outcome};
 use glidepath_sim::{SimEnv, Simulation};
 
-use crate::process::Process;
+use crate::process::{Process, misleads};
 use crate::remains::{clean, right};
 use crate::run::{Checked, Ran, Start, calm, world};
 use crate::scenario::Scenario;
@@ -137,7 +137,10 @@ fn judged<D: Design>(
     seed: u64,
 ) -> Result<(), String> {
     if let Some((at, wrong)) = book.misled.first() {
-        return Err(format!("at {:.6} s {wrong}, though there was one", at.since(Instant::ZERO).as_secs_f64()));
+        return Err(format!(
+            "at {:.6} s {wrong}, though there was one, and whole",
+            at.since(Instant::ZERO).as_secs_f64()
+        ));
     }
     let writes = writes(simulation);
     copies.untouched(&writes)?;
@@ -242,8 +245,10 @@ fn newcomer<D: Design>(scenario: &Scenario, book: &Shelf) -> Start {
                 env.sleep_until(env.now() + Span::from_nanos_f64(pause)).await;
                 let catalog = env.open::<D>(shared::<D>(writers.count + 1));
                 let wrong = match catalog.load().await {
-                    Err(LoadError::NotFound) => "a newcomer was told that there is no catalog",
-                    _ if creates_again::<D>(&catalog, writers.tables).await => "a second catalog was acknowledged",
+                    Err(error) if misleads(&error) => format!("a newcomer was told: {error}"),
+                    _ if creates_again::<D>(&catalog, writers.tables).await => {
+                        "a second catalog was acknowledged".to_owned()
+                    }
                     _ => continue,
                 };
                 book.borrow_mut().misled.push((env.world_now(), wrong));
