@@ -1,6 +1,6 @@
 //! Settling writes of unknown outcome: how often a protocol reads back.
 
-pub(crate) use glidepath_env::settling::{ROUNDS, wait};
+pub(crate) use glidepath_env::settling::{ROUNDS, wait, wait_after};
 use glidepath_env::{Cause, Denial, PutError};
 
 use crate::mutant::{self, Mutant};

@@ -249,11 +249,15 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         table::claim(&self.env, &self.store, &table, &self.shared.name).await?;
         Transactions::create(self.env.clone(), self.store.clone(), table.clone(), encoding, self.shared.options)
             .await?;
-        for round in 0..ROUNDS {
+        // What the last change became is read too.
+        for round in 0..=ROUNDS {
             let (map, stored) = self.read().await?;
             self.learn(map.clone());
             if let Some(from) = map.last_if(&table) {
                 return Ok(from);
+            }
+            if round == ROUNDS {
+                break;
             }
             let Some(changed) = map.with(table.clone(), change(&self.env)) else {
                 return Err(failed(&self.shared.name, Cause::words("no start timestamps are left")));
@@ -417,7 +421,7 @@ async fn read<E: Env, K: KvStore>(env: &E, store: &K, name: &str) -> Result<Opti
             Err(KvReadError::NoTable(_)) => return Ok(None),
             Err(KvReadError::Failed(why)) => cause = why,
         }
-        settling::wait(env, round).await;
+        settling::wait_after(env, round).await;
     }
     Err(failed(name, cause))
 }
@@ -450,7 +454,7 @@ async fn set<E: Env, K: KvStore>(
                 cause = why;
             }
         }
-        settling::wait(env, round).await;
+        settling::wait_after(env, round).await;
     }
     match is_unknown {
         true => Err(ServiceError::Unknown { name: name.to_owned(), cause }),

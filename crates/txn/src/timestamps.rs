@@ -305,7 +305,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 Err(TakeError::Fenced { .. }) => {
                     // Another allocator took over in between. This one has given out nothing yet, so it may try again.
                     self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner).stopped = None;
-                    settling::wait(&self.env, round).await;
+                    settling::wait_after(&self.env, round).await;
                 }
                 other => return other,
             }
@@ -351,7 +351,7 @@ impl<E: Env, K: KvStore> Allocator<E, K> {
                 }
                 Err(ConditionError::Refused(denial)) => cause = denial.cause,
             }
-            settling::wait(&self.env, round).await;
+            settling::wait_after(&self.env, round).await;
         }
         Err(TakeError::Store(cause))
     }
@@ -402,7 +402,7 @@ async fn read<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) -> Result<O
             Err(KvReadError::NoTable(_)) => return Ok(None),
             Err(KvReadError::Failed(why)) => cause = why,
         }
-        settling::wait(env, round).await;
+        settling::wait_after(env, round).await;
     }
     Err(TakeError::Store(cause))
 }

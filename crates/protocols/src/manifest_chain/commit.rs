@@ -273,7 +273,7 @@ impl<E: Env> ManifestChain<E> {
                 Err(LoadError::Failed(cause) | LoadError::Undecodable(cause)) => doubt.note(cause),
                 Err(LoadError::NotFound) => {}
             }
-            settling::wait(&self.env, round).await;
+            settling::wait_after(&self.env, round).await;
         }
         // Step 7.
         Outcome::Unknown(doubt.cause())

@@ -77,7 +77,7 @@ pub(super) async fn put<E: Env>(
         if doubt.hopeless() {
             break;
         }
-        settling::wait(env, round).await;
+        settling::wait_after(env, round).await;
     }
     Some(Outcome::Unknown(doubt.cause()))
 }

@@ -142,7 +142,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                 Err(KvReadError::NoTable(_)) => return Err(OpenError::NoTable(table)),
                 Err(KvReadError::Failed(why)) => cause = why,
             }
-            settling::wait(&env, round).await;
+            settling::wait_after(&env, round).await;
         }
         Err(failed(cause))
     }
@@ -161,7 +161,7 @@ pub(crate) async fn make<E: Env, K: KvStore>(env: &E, store: &K, table: &Table) 
             Err(WriteError::Refused(denial)) => cause = denial.cause,
             Err(WriteError::Unknown(why)) => cause = why,
         }
-        settling::wait(env, round).await;
+        settling::wait_after(env, round).await;
     }
     Err(cause)
 }
@@ -188,7 +188,7 @@ async fn put<E: Env, K: KvStore>(
             Err(ConditionError::Refused(denial)) => cause = denial.cause,
             Err(ConditionError::Unknown(why)) => cause = why,
         }
-        settling::wait(env, round).await;
+        settling::wait_after(env, round).await;
     }
     Err(cause)
 }

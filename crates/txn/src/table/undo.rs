@@ -56,7 +56,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                     return Err(DecideError::Unknown(Cause::words(words)));
                 }
             }
-            settling::wait(&self.env, round).await;
+            settling::wait_after(&self.env, round).await;
         }
         Err(DecideError::Unknown(cause))
     }
