@@ -28,6 +28,7 @@ use crate::lance;
 use crate::operations::gate::{Gate, pass};
 use crate::operations::listen::{Serving, accept};
 use crate::operations::metrics::Metrics;
+use crate::operations::probe::Probe;
 use crate::operations::timed::Timed;
 use crate::operations::{Limits, Operations, routes};
 use crate::pace::Pace;
@@ -285,8 +286,8 @@ impl Server {
         let about = shown(&config.store);
         let about = Arc::new((protocol.name(), about.split('?').next().unwrap_or_default().to_owned()));
         let storage = Arc::new(config.storage);
-        let loads = Arc::new(Pace::new());
-        let app = App { service, store, about, workers, gate, storage, vendor, recent, on_disk, at_once, loads };
+        let (probe, loads) = (Probe::default(), Arc::new(Pace::new()));
+        let app = App { service, store, about, workers, gate, storage, vendor, recent, on_disk, at_once, probe, loads };
         Ok(Self { listener, watched, app, tls, operations: config.operations, protocol, is_new })
     }
 

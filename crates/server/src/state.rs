@@ -11,6 +11,7 @@ use iceberg::spec::TableMetadata;
 
 use crate::credentials::Vendor;
 use crate::operations::gate::Gate;
+use crate::operations::probe::Probe;
 use crate::operations::timed::Timed;
 use crate::pace::Pace;
 use crate::people::recent::Recent;
@@ -40,6 +41,8 @@ pub(crate) struct App {
     pub(crate) on_disk: bool,
     /// Whether the catalog is too, so that most loads wait for nothing.
     pub(crate) at_once: bool,
+    /// Whether the catalog can be read.
+    pub(crate) probe: Probe,
     /// How fast loads come.
     pub(crate) loads: Arc<Pace>,
 }

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use glidepath_service::{Identifier, Loaded, NewTable, Registration, ServiceError, TableCommit};
+use glidepath_service::{Identifier, Kind, Loaded, NewTable, Registration, ServiceError, TableCommit};
 use serde::{Deserialize, Serialize};
 
 use super::request::{Asked, InNamespace, Keyed, Named, Names, PageAsked, Rename, Sent, WireName, or_default};
@@ -205,7 +205,9 @@ pub(super) async fn load(
 /// The metadata with those snapshots only that a branch or a tag refers to.
 fn referenced(body: &Loaded<TableMetadata>) -> Result<Bytes, Problem> {
     let read = serde_json::from_slice(&body.json);
-    let mut metadata: serde_json::Value = read.map_err(|error| ServiceError::invalid(error.to_string()))?;
+    // What is in memory was read as metadata, so this is no mistake of the client.
+    let broken = |error: serde_json::Error| ServiceError { kind: Kind::Broken, message: error.to_string() };
+    let mut metadata: serde_json::Value = read.map_err(broken)?;
     let named = metadata["refs"].as_object().into_iter().flat_map(|refs| refs.values());
     let named = named.filter_map(|one| one["snapshot-id"].as_i64());
     // Files of other writers may have no refs.
@@ -213,7 +215,7 @@ fn referenced(body: &Loaded<TableMetadata>) -> Result<Bytes, Problem> {
     if let Some(snapshots) = metadata["snapshots"].as_array_mut() {
         snapshots.retain(|snapshot| snapshot["snapshot-id"].as_i64().is_some_and(|id| refs.contains(&id)));
     }
-    let bytes = serde_json::to_vec(&metadata).map_err(|error| ServiceError::invalid(error.to_string()))?;
+    let bytes = serde_json::to_vec(&metadata).map_err(broken)?;
     Ok(bytes.into())
 }
 

@@ -1,7 +1,7 @@
 //! What do operators see and set? Health, metrics, logs, limits, and the end of a server.
 //!
 //! `gate` is what every request passes, `bodies` reads what they send, `listen` accepts connections and ends them,
-//! `routes` has the routes of operators, `sending` is about clients that do not read, `metrics` counts, `timed`
+//! `routes` has the routes of operators, `probe` looks whether the catalog can be read, `sending` is about clients that do not read, `metrics` counts, `timed`
 //! measures the store, `log` writes.
 
 pub(crate) mod bodies;
@@ -9,6 +9,7 @@ pub(crate) mod gate;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod metrics;
+pub(crate) mod probe;
 pub(crate) mod routes;
 pub(crate) mod sending;
 pub(crate) mod timed;

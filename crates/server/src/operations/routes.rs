@@ -56,19 +56,24 @@ async fn ready(State(app): State<App>) -> Response {
     if app.store.stopped().is_some() {
         return unready("the store takes no more writes: start the server again\n");
     }
-    let store = app.store.clone();
-    let reading = app.run(|service| async move {
-        service.ping().await?;
-        // What a service knows may be all in its memory.
-        AnyCatalog::find(LiveEnv::new(), store, "").await.map(drop).map_err(ServiceError::from)
-    });
-    match tokio::time::timeout(PATIENCE, reading).await {
-        Ok(Ok(())) => "ready\n".into_response(),
-        Ok(Err(error)) => {
+    let look = || {
+        let (app, store) = (app.clone(), app.store.clone());
+        async move {
+            app.run(|service| async move {
+                service.ping().await?;
+                // What a service knows may be all in its memory.
+                AnyCatalog::find(LiveEnv::new(), store, "").await.map(drop).map_err(ServiceError::from)
+            })
+            .await
+        }
+    };
+    match app.probe.ask(look, PATIENCE).await {
+        Some(Ok(())) => "ready\n".into_response(),
+        Some(Err(error)) => {
             tracing::warn!(why = %error, "not ready: the catalog cannot be read");
             unready("the catalog cannot be read; the log says why\n")
         }
-        Err(_) => unready("the catalog did not answer within 2 s\n"),
+        None => unready("the catalog did not answer within 2 s\n"),
     }
 }
 

@@ -49,8 +49,11 @@ impl Root {
     #[cfg(target_os = "linux")]
     pub(super) fn is_known(&self, key: &str) -> bool {
         use rustix::fs::{CWD, ResolveFlags, openat2};
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat2(CWD, self.directory.join(key), flags, Mode::empty(), ResolveFlags::CACHED);
+        let (path, cached) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::CACHED);
+        let below = cached | ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let top = openat2(CWD, &self.directory, path | OFlags::DIRECTORY, Mode::empty(), cached).map(File::from);
+        let Some(top) = top.ok().filter(|top| self.is_same(top)) else { return false };
+        let file = openat2(&top, key, path | OFlags::NOFOLLOW, Mode::empty(), below);
         file.is_ok_and(|file| File::from(file).metadata().is_ok_and(|found| found.is_file()))
     }
 

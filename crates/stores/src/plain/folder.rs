@@ -103,6 +103,12 @@ impl Root {
         Ok(folder)
     }
 
+    /// Whether this is the directory that was opened.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_same(&self, top: &File) -> bool {
+        identity(top).is_ok_and(|identity| identity == self.identity)
+    }
+
     /// The folder of these parts.
     pub(super) fn folder(&self, parts: &[&str]) -> Result<File, Obstacle> {
         let mut folder = self.top()?;
