@@ -130,7 +130,7 @@ fn wide_map() -> HeatMap {
 }
 
 fn axis(label: &str, logarithmic: bool) -> Axis {
-    Axis { label: label.into(), logarithmic, range: None }
+    Axis { label: label.into(), logarithmic, range: None, ticks: None }
 }
 
 fn latency() -> LineChart {

@@ -32,6 +32,8 @@ pub struct Axis {
     /// The lowest and the highest value shown; lines are cut there. None, or an invalid range, means one that shows all
     /// points, error bars and rules.
     pub range: Option<(f64, f64)>,
+    /// Where the ticks are, as far as their labels have room. None: at round numbers.
+    pub ticks: Option<Vec<f64>>,
 }
 
 impl Axis {
@@ -39,7 +41,13 @@ impl Axis {
     #[must_use]
     pub fn of(label: &str, logarithmic: bool) -> Self {
         let suffix = if logarithmic { ", log scale" } else { "" };
-        Self { label: format!("{label}{suffix}"), logarithmic, range: None }
+        Self { label: format!("{label}{suffix}"), logarithmic, range: None, ticks: None }
+    }
+
+    /// The same with ticks at these values only.
+    #[must_use]
+    pub fn marked(self, ticks: Vec<f64>) -> Self {
+        Self { ticks: Some(ticks), ..self }
     }
 }
 

@@ -42,9 +42,13 @@ fn ruler(axis: &Axis, values: impl Iterator<Item = f64>, room: Room) -> Ruler {
         let finite = low.is_finite() && high.is_finite();
         finite && low < high && (!axis.logarithmic || *low > 0.0)
     });
-    match range {
+    let ruler = match range {
         Some((low, high)) => Ruler::exact(low, high, axis.logarithmic, room),
         None => Ruler::around(values, axis.logarithmic, true, room),
+    };
+    match &axis.ticks {
+        Some(ticks) => ruler.marked(ticks, room),
+        None => ruler,
     }
 }
 

@@ -16,6 +16,9 @@ const FAR_SHARE: f64 = 1e6;
 /// Size in pixels of tick labels.
 pub(crate) const TICK_SIZE: f64 = 12.0;
 
+/// Pixels between labels at given values.
+const MARKED_AIR: f64 = 6.0;
+
 /// How long an axis is in pixels, and which way its labels stand next to each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Room {
@@ -153,6 +156,27 @@ impl Ruler {
             }
         }
         self.ticks.truncate(1);
+    }
+
+    /// Has its ticks at these values, from the first one on, as far as their labels do not touch.
+    pub(crate) fn marked(mut self, values: &[f64], room: Room) -> Self {
+        let mut values: Vec<f64> = values
+            .iter()
+            .copied()
+            .filter(|value| self.shows(*value) && (0.0..=1.0).contains(&self.share(*value)))
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let names = labels(&values, None);
+        self.ticks.clear();
+        self.minor.clear();
+        for (value, label) in values.into_iter().zip(names) {
+            self.ticks.push(Tick { value, label });
+            if !self.fits(room, MARKED_AIR) {
+                self.ticks.pop();
+            }
+        }
+        self
     }
 
     /// Ticks (with the step of linear ones, and minor ticks) from the densest to the sparsest.
@@ -296,6 +320,15 @@ mod tests {
         assert_eq!(names(&ruler), ["1", "100", "10,000"]);
         let ruler = Ruler::exact(0.0, 1e5, false, Room::Across(200.0));
         assert!(ruler.ticks.len() <= 4);
+    }
+
+    #[test]
+    fn ticks_at_given_values_drop_those_that_touch() {
+        let ruler = |room| {
+            Ruler::exact(0.5, 100.0, true, Room::Across(room)).marked(&[50.0, 1.0, 10.0, 11.0], Room::Across(room))
+        };
+        assert_eq!(names(&ruler(400.0)), ["1", "10", "50"]);
+        assert_eq!(names(&ruler(4000.0)), ["1", "10", "11", "50"]);
     }
 
     #[test]

@@ -36,11 +36,9 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 fn axis() -> impl Strategy<Value = Axis> {
-    (words(), any::<bool>(), option::of((number(), number()))).prop_map(|(label, logarithmic, range)| Axis {
-        label,
-        logarithmic,
-        range,
-    })
+    let ticks = option::weighted(0.3, vec(number(), 0..6));
+    (words(), any::<bool>(), option::of((number(), number())), ticks)
+        .prop_map(|(label, logarithmic, range, ticks)| Axis { label, logarithmic, range, ticks })
 }
 
 fn point() -> impl Strategy<Value = Point> {

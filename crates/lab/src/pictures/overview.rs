@@ -168,7 +168,9 @@ impl Drawing<'_> {
                 false => Ruled::of(&axis.label(), positive),
             },
             y: match panel.unit {
-                Unit::PerCent => Ruled { label: panel.label.to_owned(), range: Some((0.0, 105.0)), logarithmic: false },
+                Unit::PerCent => {
+                    Ruled { label: panel.label.to_owned(), range: Some((0.0, 105.0)), logarithmic: false, ticks: None }
+                }
                 _ => latency_axis(panel.label),
             },
             series,

@@ -54,7 +54,12 @@ fn chart(cell: &Cell<'_>, title: &str, subtitle: Option<String>) -> LineChart {
         subtitle,
         x: Ruled { label: "Simulated time (min)".to_owned(), ..Ruled::default() },
         // A margin, so that the tops of bursts are visible.
-        y: Ruled { label: "Rate (1/s)".to_owned(), range: Some((0.0, highest * 1.08)), logarithmic: false },
+        y: Ruled {
+            label: "Rate (1/s)".to_owned(),
+            range: Some((0.0, highest * 1.08)),
+            logarithmic: false,
+            ticks: None,
+        },
         series: vec![
             Series { name: "commits".to_owned(), points: points(&commits_per_s), step: true, ..Series::default() },
             Series {

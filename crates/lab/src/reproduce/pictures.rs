@@ -131,7 +131,7 @@ fn panel(unit: Unit, points: &[(Unit, usize, Point)]) -> Option<LineChart> {
         ..Series::default()
     });
     let (title, suffix) = unit.words();
-    let axis = |what: &str| Axis { label: format!("{what}{suffix}"), logarithmic, range: Some(range) };
+    let axis = |what: &str| Axis { label: format!("{what}{suffix}"), logarithmic, range: Some(range), ticks: None };
     Some(LineChart {
         title: title.to_owned(),
         x: axis("Published"),

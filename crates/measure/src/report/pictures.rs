@@ -97,7 +97,7 @@ fn distribution(outcome: &FittedLatencies<'_>) -> Option<Result<Picture, Picture
         format!("{} {} latencies.", outcome.numbers.count, outcome.name),
         &Chart::LineChart(LineChart {
             title: format!("{name}, {}, {}", counted(writers, "writer"), outcome.name),
-            x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)) },
+            x: Axis { label: "Latency (ms)".into(), logarithmic: true, range: Some((least, most)), ticks: None },
             y: Axis { label: "Share at most this latency (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series: vec![
                 line("measured".into(), measured.collect(), LineStyle::Solid),

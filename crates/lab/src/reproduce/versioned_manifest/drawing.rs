@@ -32,7 +32,7 @@ fn panel(sweep: &Sweep, ours: &[Ours], writers: u32, title: String) -> Chart {
     let chain = ours.iter().filter(|cell| cell.writers == writers && !cell.shared);
     let chain = chain.map(|cell| Point::at(cell.rows as f64, cell.commits_per_s)).collect();
     series.push(drawn("our manifest chain, simulated".to_owned(), chain, LineStyle::Dashed, 2));
-    let axis = |label: &str, range| Axis { label: label.to_owned(), logarithmic: true, range };
+    let axis = |label: &str, range| Axis { label: label.to_owned(), logarithmic: true, range, ticks: None };
     Chart::LineChart(LineChart {
         title,
         x: axis("Rows", None),
