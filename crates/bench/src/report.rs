@@ -198,12 +198,13 @@ pub fn apart(lines: &[Line]) -> Option<String> {
     let ((least, most), Line { cell, .. }) = (line.range(), line);
     (ratio(line) > APART).then(|| {
         format!(
-            "Trials of one cell took {} to {} operations a second ({}, {}). Differences between cells that are no larger \
-             mean nothing: give more trials (--trials), or longer ones (--duration).",
+            "Trials of one cell made {} to {} operations a second ({}, {}). Do not trust differences between cells below a \
+             factor of {}: give more trials (--trials), or longer ones (--duration).",
             digits(least),
             digits(most),
             cell.kind(),
             counted(cell.writers, "client"),
+            digits(ratio(line)),
         )
     })
 }

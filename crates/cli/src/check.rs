@@ -86,6 +86,16 @@ struct Line {
 struct Violated {
     seed: u64,
     violation: String,
+    smallest: Smallest,
+}
+
+/// The smallest run found that fails, perhaps with another seed and another violation.
+#[derive(Serialize)]
+struct Smallest {
+    seed: u64,
+    writers: u32,
+    commits: u32,
+    violation: String,
     replay: String,
 }
 
@@ -254,10 +264,9 @@ fn line(case: &Case, explored: &Explored, elapsed_s: f64, failure: Option<Violat
 /// The smallest failing run, and the command that replays it.
 fn violated(arguments: &Arguments, case: &Case, found: &FailedSeed, stop: &AtomicBool) -> Violated {
     let smaller = shrink(&case.trial, found, stop);
-    let (trial, FailedSeed { seed, violation }) =
-        smaller.as_ref().map_or((&case.trial, found), |(trial, found)| (trial, found));
+    let (trial, smallest) = smaller.as_ref().map_or((&case.trial, found), |(trial, found)| (trial, found));
     let (protocol, scenario) = (trial.subject().name(), quoted(&case.scenario));
-    let mut replay = format!("glidepath check {protocol} --scenario {scenario} --seed {seed}");
+    let mut replay = format!("glidepath check {protocol} --scenario {scenario} --seed {}", smallest.seed);
     let writers = trial.scenario().writers;
     if smaller.is_some() || arguments.writers.is_some() {
         replay += &format!(" --writers {}", writers.count);
@@ -265,7 +274,15 @@ fn violated(arguments: &Arguments, case: &Case, found: &FailedSeed, stop: &Atomi
     if smaller.is_some() || arguments.commits.is_some() {
         replay += &format!(" --commits {}", writers.commits);
     }
-    Violated { seed: found.seed, violation: violation.clone(), replay: replay + " --trace" }
+    let FailedSeed { seed, violation } = found.clone();
+    let smallest = Smallest {
+        seed: smallest.seed,
+        writers: writers.count,
+        commits: writers.commits,
+        violation: smallest.violation.clone(),
+        replay: replay + " --trace",
+    };
+    Violated { seed, violation, smallest }
 }
 
 /// Quoted as one word for a shell.
@@ -302,7 +319,7 @@ fn text(lines: &[Line]) -> String {
         text += &format!("\n\n{all}. Open: attempts whose client never learned what became of them.");
     }
     for line in lines {
-        if let Some(Violated { seed, violation, replay }) = &line.failure {
+        if let Some(Violated { seed, smallest: Smallest { violation, replay, .. }, .. }) = &line.failure {
             let (protocol, scenario) = (&line.protocol, &line.scenario);
             text += &format!(
                 "\n\n{protocol} does not hold in {scenario}, seed {seed}. The smallest run found that fails:\n"

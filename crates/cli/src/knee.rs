@@ -1,5 +1,6 @@
 //! `glidepath knee`: which commit rate is sustained, what limits it, and what would raise it?
 
+mod limit;
 mod measured;
 mod page;
 mod report;
@@ -98,6 +99,9 @@ struct Found {
     measurement: Option<MeasuredKnee>,
     /// In seconds, if the budget left a question open: one that probably suffices.
     enough: Option<u64>,
+    /// Settings of the point that the preset has not, and that no heading names in words.
+    set: Vec<String>,
+    budget: Duration,
 }
 
 impl Found {
@@ -177,6 +181,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         folder::check(out, "knee")?;
     }
     let found = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
+    let found = Found { set: experiment.set.clone(), budget, ..found };
     if let Some(out) = &out {
         page::write_all(out, &preset, &planned.point, &found)?;
     }
@@ -225,7 +230,7 @@ fn search(
         let events = [(answer.enough_events, rest), (for_measurement, MEASUREMENT_SHARE)];
         let seconds = events.into_iter().filter_map(|(events, share)| Some(events? as f64 / share / EVENTS_PER_SECOND));
         let enough = seconds.reduce(f64::max).map(|seconds| enough(seconds, options.events));
-        Ok(Found { answer, measurement, enough })
+        Ok(Found { answer, measurement, enough, set: Vec::new(), budget: Duration::ZERO })
     });
     drop(display);
     found.map_err(|error| match error {

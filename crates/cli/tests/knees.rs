@@ -83,7 +83,10 @@ fn mistakes_are_answered() {
             "knees --tables 1,2 --commit-within 0s",
             "tables.count = 1: --commit-within: found 0; allowed: a time above zero",
         ),
-        ("knees --tables 1,2 --worst 1min", "tables.count = 1: --worst: found 1min; allowed: a time from a 60th"),
+        (
+            "knees --tables 1,2 --worst 1min",
+            "tables.count = 1: --worst: found 1min; allowed: no such option for a load without bursts",
+        ),
         ("knee --tables 1,2", "`glidepath knees` takes several"),
     ];
     for (arguments, expected) in cases {

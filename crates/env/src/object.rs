@@ -120,7 +120,8 @@ pub struct Capabilities {
     pub delivers_once: bool,
 }
 
-/// The name of an object: UTF-8, `/` between parts, no leading `/`.
+/// The name of an object: UTF-8, with `/` between parts. A store refuses those that it cannot name
+/// ([`ObjectStore::can_name`]).
 #[derive(Clone, Debug)]
 pub struct Key(Arc<str>);
 

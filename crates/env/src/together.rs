@@ -17,7 +17,6 @@ pub async fn together<F: Future>(limit: usize, futures: impl IntoIterator<Item =
     outputs.resize_with(waiting.len(), || None);
     poll_fn(|context| {
         loop {
-            let before = running.len();
             running.retain_mut(|(place, future)| match future.as_mut().poll(context) {
                 Poll::Ready(output) => {
                     outputs[*place] = Some(output);
@@ -33,7 +32,6 @@ pub async fn together<F: Future>(limit: usize, futures: impl IntoIterator<Item =
                 0 => return Poll::Ready(()),
                 // Those that were added have not been polled yet.
                 now if now > first_new => {}
-                now if now < before && !waiting.is_empty() => {}
                 _ => return Poll::Pending,
             }
         }

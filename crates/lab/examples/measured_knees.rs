@@ -9,7 +9,7 @@ use std::error::Error;
 use std::num::NonZeroUsize;
 
 use glidepath_lab::experiment::{Experiment, Overrides, Setting};
-use glidepath_lab::knee::{Answer, Knee, KneeOptions, Resource, answer, find};
+use glidepath_lab::knee::{Answer, Bottleneck, Knee, KneeOptions, Resource, answer, find};
 use glidepath_model::Span;
 use glidepath_point::Point;
 use glidepath_sim::{EffectPoint, Profile};
@@ -91,6 +91,7 @@ fn binds(answer: &Answer) -> String {
         Some(Resource::RealConflicts) => "real conflicts",
         Some(Resource::Retries) => "retries",
         None if answer.knee.bound.is_lower() => "not known",
+        None if answer.bottleneck.as_ref().is_some_and(Bottleneck::is_open) => "not decided",
         None => "nothing alone",
     };
     words.to_owned()

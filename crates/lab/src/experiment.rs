@@ -22,6 +22,7 @@ use glidepath_sim::Profile;
 use sha2::{Digest, Sha256};
 
 use crate::library::{LibraryError, Shelf, profile};
+use crate::setting;
 use layers::{Entry, Layers, entries};
 pub use overrides::{Overrides, Setting};
 use sweep::{AxisPlan, File};
@@ -43,6 +44,8 @@ pub struct Experiment {
     pub description: String,
     /// The name of its preset.
     pub preset: String,
+    /// What all points have that the preset has not, as `key = value`, without what headings name in words.
+    pub set: Vec<String>,
     /// Warnings for readers of the results, for example that they are coarse. One sentence each.
     pub notes: Vec<String>,
     /// Each point runs with each of them.
@@ -135,6 +138,7 @@ impl Experiment {
         let preset = overrides.preset.clone().or(header.preset).unwrap_or_else(|| DEFAULT_PRESET.to_owned());
         let mut base = Layers::default();
         base.lay(preset_entries(&preset)?);
+        let (of_preset, mut set) = (base.leaves(), None::<BTreeMap<String, String>>);
         base.lay(entries(sections, origin));
         let mut notes = Vec::new();
         let mut seed_count = header.seeds;
@@ -160,6 +164,12 @@ impl Experiment {
                 let mut layers = base.clone();
                 layers.lay(choices.iter().flat_map(|(_, choice)| choice.entries.iter().cloned()));
                 layers.lay(command_line.iter().cloned());
+                let mut own = layers.leaves();
+                own.retain(|key, value| of_preset.get(key) != Some(value) && !setting::names(key));
+                match &mut set {
+                    Some(set) => set.retain(|key, value| own.get(key) == Some(value)),
+                    none => *none = Some(own),
+                }
                 let coordinate =
                     |(axis, choice): &(&AxisPlan, &sweep::Choice)| (axis.key.clone(), choice.display.clone());
                 let coordinates = choices.iter().map(coordinate).collect();
@@ -178,6 +188,7 @@ impl Experiment {
             title: header.title.unwrap_or_else(|| name.to_owned()),
             description: header.description.trim().to_owned(),
             preset,
+            set: set.unwrap_or_default().into_iter().map(|(key, value)| format!("{key} = {value}")).collect(),
             notes,
             seeds: (1..=seed_count).collect(),
             axes: axes.iter().map(AxisPlan::axis).collect(),

@@ -275,7 +275,7 @@ pub fn answer(
     let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
     let bottleneck = Some(Bottleneck::of(&found, reliefs.collect()));
     let (mut what_ifs, undecided) = decided(changes.into_iter().zip(what_ifs), &found);
-    what_ifs.sort_by(|a, b| a.factor.descending(b.factor));
+    what_ifs.sort_by(|a, b| a.factor.ranked(b.factor));
     let sensitivity = sensitivity::ranked(assumptions, &found, varied);
     let mut answer = Answer { knee, bottleneck, what_ifs, undecided, sensitivity, enough_events: None };
     answer.enough_events = answer.leaves_open().then_some(enough);
@@ -386,9 +386,12 @@ fn check_bursts(point: &Point, options: &KneeOptions) -> Result<(), SpecError> {
         let every = point.config.arrivals.burst.map(|burst| burst.every);
         let fits = |every: Span| worst <= every && worst.as_nanos().saturating_mul(MOST_STRETCHES) >= every.as_nanos();
         if !every.is_some_and(fits) {
-            let allowed = format!(
-                "a time from a {MOST_STRETCHES}th of arrivals.burst.every up to all of it, where arrivals come in bursts"
-            );
+            let allowed = match every {
+                None => "no such option for a load without bursts (arrivals.burst)".to_owned(),
+                Some(every) => {
+                    format!("a time from a {MOST_STRETCHES}th of arrivals.burst.every ({every}) up to all of it")
+                }
+            };
             return Err(SpecError { field: "--worst", found: worst.to_string(), allowed });
         }
     }

@@ -8,6 +8,33 @@ use crate::experiment::Experiment;
 /// One thing about a point, in words.
 type Part = fn(&Point) -> String;
 
+/// The fields that the words of this module name, and those that are told elsewhere.
+const NAMED: [&str; 12] = [
+    "arrivals.kind",
+    "arrivals.scale",
+    "catalog.balance",
+    "catalog.latency",
+    "catalog.protocol",
+    "catalog.server",
+    "catalog.servers",
+    "catalog.store",
+    "duration",
+    "provider",
+    "tables.count",
+    "transaction.fast_append",
+];
+
+/// Whether a heading names this field in words.
+pub(crate) fn names(key: &str) -> bool {
+    NAMED.contains(&key)
+}
+
+/// The settings that are not named in words, after the words that are.
+#[must_use]
+pub fn with(set: &[String]) -> String {
+    if set.is_empty() { String::new() } else { format!(", with {}", set.join(", ")) }
+}
+
 /// What all points of an experiment have in common: preset, tables and store, catalog, kinds of transactions, load,
 /// protocol. A part that differs between them is left out; it is in the results.
 #[must_use]
@@ -36,7 +63,7 @@ fn common(experiment: &Experiment, others: &[Part]) -> String {
     let catalog = same(if store.is_some() { catalog } else { catalog_of_any_store });
     let others = others.iter().filter_map(|part| same(*part));
     let parts = [Some(format!("Preset {}", experiment.preset)), place, catalog];
-    parts.into_iter().flatten().chain(others).collect::<Vec<_>>().join(", ")
+    parts.into_iter().flatten().chain(others).collect::<Vec<_>>().join(", ") + &with(&experiment.set)
 }
 
 fn tables(point: &Point) -> String {

@@ -129,8 +129,9 @@ fn table(lines: &[Line]) -> Table {
     }
     let table = Table {
         title: "Cells",
-        note: "own: commits, each client's to a table of its own; hot: appends of all to one table; fair: the same beside clients \
-               that overwrite; load: loads of one table, load-304 with If-None-Match. Latencies run from the first try to the \
+        note: "own: each client sets a property of a table of its own; hot: all append files to one table, each with a manifest and \
+               a list, so a single client is slower there than in own too; fair: the same beside clients that overwrite; \
+               load: loads of one table, load-304 with If-None-Match. Latencies run from the first try to the \
                acknowledgement. Processor time is for one operation.",
         head: vec![
             "workload",

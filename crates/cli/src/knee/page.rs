@@ -8,7 +8,8 @@ use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
 use glidepath_point::Point;
 
 use super::Found;
-use super::report::{bound, changed_rate, effect, factor, nothing_told, rate, setting, undecided, verdict, with_bound};
+use super::limit::bound;
+use super::report::{changed_rate, effect, factor, nothing_told, rate, setting, undecided, verdict, with_bound};
 use crate::failure::Failure;
 use crate::folder::{claim, remove, unwritable, write};
 use crate::output::interval;
@@ -48,13 +49,13 @@ const CAPTION: &str = "Each assumption was varied alone, by the stated amounts, 
 fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
     let answer = &found.answer;
     let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut findings = vec![one_line(verdict(point, &answer.knee))];
+    let mut findings = vec![one_line(verdict(found, point))];
     findings.extend(super::measured::text(point, found).map(one_line));
     findings
         .extend(answer.bottleneck.as_ref().map(|bottleneck| format!("What limits it: {}.", bound(bottleneck, found))));
     let raises = |what_if: &WhatIf| match what_if.factor {
         Factor::Found { value, interval: Some([low, _]) } if low > 1.0 => {
-            Some(format!("The change that raises it most: {} (x{}).", what_if.change, digits(value)))
+            Some(format!("Of the changes whose search ended, {} raises it most (x{}).", what_if.change, digits(value)))
         }
         _ => None,
     };
@@ -75,7 +76,7 @@ fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
     let tables = [what_ifs(&answer.what_ifs), assumptions(&answer.sensitivity)];
     ReportPage {
         title: format!("The knee of {}", point.config.provider),
-        facts: format!("{}.", setting(preset, point)),
+        facts: format!("{}.", setting(preset, point, &found.set)),
         findings,
         sections: tables.map(Section::Table).to_vec(),
     }

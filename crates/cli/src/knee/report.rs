@@ -1,23 +1,22 @@
 //! The text of a knee: a few lines, then two tables.
 
 use glidepath_lab::knee::{
-    self, Assumption, Bottleneck, Bound, Ceiling, Factor, KindAtKnee, Knee, Reason, Relief, Resource, SearchEnd,
-    Varied, WhatIf,
+    self, Assumption, Bound, Ceiling, Factor, KindAtKnee, Knee, Reason, SearchEnd, Varied, WhatIf,
 };
 use glidepath_model::Span;
 use glidepath_point::Point;
 
-use super::Found;
+use super::{Found, limit};
 use crate::output::{NONE, interval, share_percent, table};
 use crate::setting;
 
 /// The whole answer.
 pub(super) fn text(preset: &str, point: &Point, found: &Found) -> String {
     let answer = &found.answer;
-    let mut parts = vec![setting(preset, point), verdict(point, &answer.knee)];
+    let mut parts = vec![setting(preset, point, &found.set), verdict(found, point)];
     parts.extend(super::measured::text(point, found));
     parts.push(kinds(&answer.knee));
-    parts.extend(answer.bottleneck.as_ref().map(|bottleneck| binds(point, bottleneck, found)));
+    parts.extend(answer.bottleneck.as_ref().map(|bottleneck| limit::text(point, bottleneck, found)));
     if !answer.what_ifs.is_empty() {
         parts.push(what_ifs(&answer.what_ifs));
     }
@@ -30,14 +29,15 @@ pub(super) fn text(preset: &str, point: &Point, found: &Found) -> String {
 }
 
 /// The question.
-pub(super) fn setting(preset: &str, point: &Point) -> String {
+pub(super) fn setting(preset: &str, point: &Point, set: &[String]) -> String {
     let [place, catalog, kinds, protocol] =
         [setting::place, setting::catalog, setting::kinds, setting::protocol].map(|part| part(point));
-    format!("{place}, {catalog}, {kinds} ({protocol}, preset {preset})")
+    format!("{place}, {catalog}, {kinds} ({protocol}, preset {preset}{})", setting::with(set))
 }
 
 /// The knee with its interval.
-pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
+pub(super) fn verdict(found: &Found, point: &Point) -> String {
+    let knee = &found.answer.knee;
     let Knee { knee_commits_per_s, offered_per_s, threshold, success, deciding_transactions, .. } = knee;
     let deciding = if knee.validated_overwrite.is_some() { "validated overwrites" } else { "transactions" };
     let threshold = 100.0 * threshold;
@@ -94,7 +94,7 @@ pub(super) fn verdict(point: &Point, knee: &Knee) -> String {
             share_percent(*success)
         ),
     };
-    let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped)));
+    let stopped = knee.stopped.as_ref().map(|stopped| format!("\n      {}.", stopped_words(stopped, found)));
     first + &stopped.unwrap_or_default()
 }
 
@@ -148,7 +148,7 @@ fn runs(knee: &Knee) -> String {
 }
 
 /// Why the search ended, and how wide the interval is.
-fn stopped_words(stopped: &SearchEnd) -> String {
+fn stopped_words(stopped: &SearchEnd, found: &Found) -> String {
     let percent = |share: f64| format!("±{:.1} %", 100.0 * share);
     let asked = percent(stopped.within);
     let interval = stopped.half_width.map(|half| {
@@ -164,10 +164,8 @@ fn stopped_words(stopped: &SearchEnd) -> String {
         Reason::RunsTooShort => "runs are too short for higher loads",
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
-        format!(
-            "; about {} times the budget would suffice",
-            if factor < 10.0 { format!("{factor:.1}") } else { rate(factor) }
-        )
+        let seconds = (factor * found.budget.as_secs_f64()).ceil();
+        format!("; --budget {seconds}s probably suffices")
     });
     format!(
         "Stopped: {reason}{}{}",
@@ -210,7 +208,12 @@ fn kinds(knee: &Knee) -> String {
             interval(kind.latency_p99_interval_s, time),
         ])
     };
-    format!("{numbers}\n\n{}", table(&bounds.map(str::to_owned), 1, kinds().filter_map(bounds_row).collect()))
+    let bounds = table(&bounds.map(str::to_owned), 1, kinds().filter_map(bounds_row).collect());
+    let some = match (knee.kept_runs, knee.runs) {
+        (kept, runs) if kept < runs => format!("\nBoth tables are of {kept} of the {runs} runs that judged this load."),
+        _ => String::new(),
+    };
+    format!("{numbers}\n\n{bounds}{some}")
 }
 
 /// Changes without a result.
@@ -222,126 +225,27 @@ pub(super) fn undecided(found: &Found) -> Option<String> {
 }
 
 /// Why a ratio to this knee is no more than a bound; `None` if the knee was found.
-fn nothing_to_compare_with(knee: &Knee) -> Option<&'static str> {
+pub(super) fn nothing_to_compare_with(knee: &Knee) -> Option<&'static str> {
     match (knee.bound, knee.stopped.map(|stopped| stopped.reason)) {
         (Bound::Found | Bound::NothingHolds, _) => None,
         (Bound::AllHold, _) => Some("the highest load that the search tries still holds"),
         (Bound::Unfinished, Some(Reason::RunsTooShort)) => {
             Some("the search for the knee itself has not ended: give a longer --duration")
         }
-        (Bound::Unfinished, _) => Some("the search for the knee itself has not ended: a larger --budget finds it"),
-    }
-}
-
-/// The limiting resource, in words.
-pub(super) fn bound(bottleneck: &Bottleneck, found: &Found) -> String {
-    if let Some(why) = nothing_to_compare_with(&found.answer.knee) {
-        return format!("{NOT_KNOWN}, because {why}");
-    }
-    match bottleneck.binds {
-        Some(resource) => {
-            let may_exceed = |relief: &Relief| {
-                let may_be_higher = matches!(relief.factor, Factor::AtLeast(_)) || relief.may_be_large();
-                may_be_higher && relief.resource != resource
-            };
-            let is_open = !bottleneck.undecided.is_empty() || bottleneck.reliefs.iter().any(may_exceed);
-            let open =
-                if is_open { format!(", as far as this --budget tells ({})", found.more()) } else { String::new() };
-            format!("{}{open}", name(resource))
-        }
-        None if bottleneck.undecided.is_empty() && !bottleneck.reliefs.iter().any(Relief::may_be_large) => {
-            "nothing alone".to_owned()
-        }
-        None => format!("{NOT_KNOWN} within this --budget ({})", found.more()),
-    }
-}
-
-fn binds(point: &Point, bottleneck: &Bottleneck, found: &Found) -> String {
-    let measured = &bottleneck.measured;
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    let relief = |relief: &Relief| {
-        let seen = if relief.factor.no_difference_seen() { " (no difference seen)" } else { "" };
-        let factor = match relief.factor {
-            Factor::Found { value, .. } => format!("x{value:.1}"),
-            Factor::AtLeast(value) => format!("at least x{value:.1}"),
-            Factor::AtMost(value) => format!("at most x{value:.1}"),
-            Factor::Unknown => NOT_KNOWN.to_owned(),
-        };
-        format!("{} {factor}{seen}", without(relief.resource, point))
-    };
-    let unknown = |resource: &Resource| format!("{} {NOT_KNOWN} ({})", without(*resource, point), found.more());
-    let reliefs = bottleneck.reliefs.iter().map(relief).chain(bottleneck.undecided.iter().map(unknown));
-    let reliefs = reliefs.collect::<Vec<_>>().join(", ");
-    let gave_up = match (measured.gave_up_table_conflicts_mean, measured.gave_up_catalog_conflicts_mean) {
-        (Some(tables), Some(catalog)) => format!(
-            "; transactions that ran out of retries met {tables:.1} commits to their tables and {catalog:.1} commits \
-             elsewhere"
-        ),
-        _ => String::new(),
-    };
-    let unseen = match measured.unseen_conflict_share {
-        share if share > 0.0 => {
-            format!(", {} are the last before giving up, which read no more of what they met", percent(share))
-        }
-        _ => String::new(),
-    };
-    let refused = match measured.refused_share {
-        share if share > 0.0 => format!(", {} are refused by the store", percent(share)),
-        _ => String::new(),
-    };
-    format!(
-        "What limits it: {}.\n  The knee with {reliefs}.\n  Attempts per transaction {:.2}: {} meet a commit to their \
-         table, {} a commit elsewhere in the catalog{unseen}{refused}{gave_up}.\n  In flight on average, of those \
-         that win: {:.2} preparations with their installs for the busiest table ({} each), {:.2} installs in the catalog \
-         ({} each).\n  Time to commit: \
-         {} preparing, {} reading after conflicts, {} installing, {} reading the catalog, {} waiting.\n  An install \
-         counts until its answer. Others can commit from its effect on, so the longest part need not be what limits.",
-        bound(bottleneck, found),
-        measured.attempts_mean,
-        percent(measured.table_conflict_share),
-        percent(measured.catalog_conflict_share),
-        measured.winning_passes_in_flight,
-        time(measured.pass_mean_s),
-        measured.winning_installs_in_flight,
-        time(measured.install_mean_s),
-        percent(measured.prepare_time_share),
-        percent(measured.conflict_read_time_share),
-        percent(measured.install_time_share),
-        percent(measured.catalog_read_time_share),
-        percent(measured.backoff_time_share),
-    )
-}
-
-fn name(resource: Resource) -> &'static str {
-    match resource {
-        Resource::TableMetadata => "reading and writing table metadata with each attempt",
-        Resource::Catalog => "reading and replacing the catalog",
-        Resource::History => "reading the history that validated overwrites missed",
-        Resource::RealConflicts => "real conflicts",
-        Resource::Retries => "the number of retries",
-    }
-}
-
-fn without(resource: Resource, point: &Point) -> &'static str {
-    match resource {
-        Resource::TableMetadata => "no table metadata I/O",
-        Resource::Catalog => "a catalog that takes no time",
-        Resource::History => "all history read at once",
-        Resource::RealConflicts => "no real conflicts",
-        Resource::Retries if point.config.retry.retries == 0 => "one retry instead of none",
-        Resource::Retries => "twice the retries",
+        (Bound::Unfinished, _) => Some("the search for the knee itself has not ended: a larger --budget may end it"),
     }
 }
 
 /// The words in place of what a search did not tell.
-const NOT_KNOWN: &str = "not known";
+pub(super) const NOT_KNOWN: &str = "not known";
 
 /// The changes with which less than this share of the knee is left are no rows of the table: a cloud store in place of
 /// a local disk.
 const FAR_LESS: f64 = 0.1;
 
 /// Below a table with lower bounds.
-const BOUNDS: &str = "\nRows with > are lower bounds, where the search stopped: the knee there may be any higher one.";
+const BOUNDS: &str = "\nRows with > are lower bounds, where the search stopped: the knee there may be any higher one, also than that of the \
+                      rows above.";
 
 fn what_ifs(what_ifs: &[WhatIf]) -> String {
     let is_far_less = |what_if: &&WhatIf| what_if.factor.highest().is_some_and(|highest| highest < FAR_LESS);
@@ -447,7 +351,7 @@ pub(super) fn rate(per_second: f64) -> String {
 }
 
 /// A time with about three digits and its unit.
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 100.0 => format!("{s:.0} s"),
         s if s >= 10.0 => format!("{s:.1} s"),

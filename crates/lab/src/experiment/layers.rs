@@ -90,6 +90,23 @@ impl Layers {
         above.next().or_else(below).map(String::as_str)
     }
 
+    /// The values by path, texts without quotes.
+    pub(crate) fn leaves(&self) -> BTreeMap<String, String> {
+        fn add(leaves: &mut BTreeMap<String, String>, path: &str, value: &Value) {
+            match value {
+                Value::Table(table) => {
+                    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                    table.iter().for_each(|(key, value)| add(leaves, &join(key), value));
+                }
+                Value::String(text) => drop(leaves.insert(path.to_owned(), text.clone())),
+                other => drop(leaves.insert(path.to_owned(), other.to_string())),
+            }
+        }
+        let mut leaves = BTreeMap::new();
+        add(&mut leaves, "", &Value::Table(self.table.clone()));
+        leaves
+    }
+
     /// The text value at this path, if there is one.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.get(path)?.as_str()

@@ -28,7 +28,7 @@ const ALL: [Resource; 5] =
     [Resource::TableMetadata, Resource::Catalog, Resource::History, Resource::RealConflicts, Resource::Retries];
 
 /// A resource that may limit the knee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
     /// The reads and writes of table metadata and manifests with each attempt: relieved, attempts make none.
@@ -70,7 +70,8 @@ impl Relief {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bottleneck {
     /// Of the resources whose relief surely raises the knee, the one that raises it most; absent if none raises it
-    /// significantly, or if the knee itself is a lower bound.
+    /// significantly, if another one may raise it more ([`candidates`](Self::candidates)), or if the knee itself is a
+    /// lower bound.
     pub binds: Option<Resource>,
     /// The reliefs with a result, the most effective first, those with an unknown factor last.
     pub reliefs: Vec<Relief>,
@@ -166,19 +167,49 @@ impl Bottleneck {
         };
         let mut reliefs: Vec<Relief> = reliefs.into_iter().filter_map(relief).collect();
         reliefs.sort_by(|a, b| a.factor.descending(b.factor));
-        Self { binds: binding(&reliefs), undecided, measured: Measured::of(found), reliefs }
+        undecided.sort();
+        Self { binds: binding(&reliefs, &undecided), undecided, measured: Measured::of(found), reliefs }
     }
 }
 
-/// Of these, the most effective first: the first that surely raises the knee, and significantly.
-fn binding(reliefs: &[Relief]) -> Option<Resource> {
-    let raises = |relief: &&Relief| match relief.factor {
+impl Bottleneck {
+    /// The reliefs of which one may be of what limits the knee, the most effective first.
+    pub fn candidates(&self) -> impl Iterator<Item = &Relief> {
+        self.reliefs.iter().filter(|relief| raises(relief) || may_exceed(relief))
+    }
+
+    /// Whether a larger budget may name another limit, or name one.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.binds.is_none() && (!self.undecided.is_empty() || self.reliefs.iter().any(may_exceed))
+    }
+}
+
+/// Whether this surely raises the knee, and significantly.
+fn raises(relief: &Relief) -> bool {
+    match relief.factor {
         Factor::Found { value, .. } => value >= SIGNIFICANT && !relief.factor.no_difference_seen(),
         Factor::AtLeast(value) => value >= SIGNIFICANT,
         Factor::AtMost(_) | Factor::Unknown => false,
-    };
-    reliefs.iter().find(raises).map(|relief| relief.resource)
+    }
 }
+
+/// Whether this may raise the knee more than its factor says.
+fn may_exceed(relief: &Relief) -> bool {
+    matches!(relief.factor, Factor::AtLeast(_)) || relief.may_be_large()
+}
+
+/// Of these, the most effective first: the first that surely raises the knee, and significantly, unless another one may
+/// raise it more.
+fn binding(reliefs: &[Relief], undecided: &[Resource]) -> Option<Resource> {
+    let first = reliefs.iter().find(|relief| raises(relief))?;
+    let is_most = matches!(first.factor, Factor::AtLeast(value) if value >= MOST * ALMOST);
+    let others = || reliefs.iter().filter(|relief| relief.resource != first.resource);
+    (is_most || (undecided.is_empty() && !others().any(may_exceed))).then_some(first.resource)
+}
+
+/// The share of [`MOST`] from which on a relief counts as one that allows more: commits are a little fewer than offers.
+const ALMOST: f64 = 0.9;
 
 impl Measured {
     fn of(found: &KneeSearch) -> Self {
@@ -242,9 +273,15 @@ mod tests {
         let wide = relief(Resource::Retries, 1.5, Some([0.9, 2.5]));
         let sure = relief(Resource::Catalog, 1.3, Some([1.1, 1.5]));
         let small = relief(Resource::History, 1.1, Some([1.05, 1.15]));
-        assert_eq!(binding(&[wide, sure, small]), Some(Resource::Catalog));
+        let binding = |reliefs: &[Relief]| super::binding(reliefs, &[]);
+        assert_eq!(binding(&[wide, sure, small]), None, "the first may be larger");
+        assert_eq!(binding(&[sure, small]), Some(Resource::Catalog));
+        assert_eq!(super::binding(&[sure, small], &[Resource::Retries]), None, "one was not tried");
         assert_eq!(binding(&[relief(Resource::Retries, 1.5, None), small]), Some(Resource::Retries));
         assert_eq!(binding(&[wide, small]), None);
+        let bound = |resource, least| of(resource, Factor::AtLeast(least));
+        assert_eq!(binding(&[sure, bound(Resource::Retries, 1.2)]), None, "a lower bound may be any more");
+        assert_eq!(binding(&[bound(Resource::Retries, 7.9), bound(Resource::History, 1.2)]), Some(Resource::Retries));
         assert_eq!([wide, sure, small].map(|relief| relief.may_be_large()), [true, false, false]);
         let bounds = [Factor::AtMost(4.3), Factor::Unknown].map(|factor| of(Resource::Catalog, factor));
         assert_eq!(binding(&bounds), None, "the knee itself may be as high");

@@ -198,7 +198,7 @@ pub(super) fn crossing(
 pub(super) fn in_bracket(low: &Judged, fails: f64, threshold: f64) -> Crossing {
     let (count, up) = (low.clusters.len(), (fails / low.load).sqrt());
     // The load may have held by chance. Between it and the other one the odds of failure rise at least threefold.
-    let (_, decided) = (low.load, worst(low.kept(None)));
+    let decided = worst(low.kept(None));
     let steep = (FAR_ODDS.ln() / (fails / low.load).ln()).max(SLOPE.0);
     let information = decided.ended as f64 * threshold * (1.0 - threshold);
     let luck = 1.0 / (steep * information.sqrt());

@@ -9,7 +9,7 @@ use glidepath_sim::Alternatives;
 use super::factor::Factor;
 use super::found::Knee;
 use super::variants::FIRST_SHARE;
-use super::{Answer, weight};
+use super::{Answer, Bottleneck, weight};
 
 /// A search of a variant ends within about this number of runs of the knee. (Seen on `s3-express`, with 1 and 10
 /// tables, fast appends only and 90 %: with 5 to 6 runs each some searches remain open, with 5 to 7 none.)
@@ -55,7 +55,7 @@ impl Answer {
     pub(super) fn leaves_open(&self) -> bool {
         let varied = self.sensitivity.iter().flat_map(|one| [&one.less, &one.more]).flatten();
         !self.undecided.is_empty()
-            || self.bottleneck.as_ref().is_some_and(|bottleneck| !bottleneck.undecided.is_empty())
+            || self.bottleneck.as_ref().is_some_and(Bottleneck::is_open)
             || varied.into_iter().any(|varied| matches!(varied.factor, Factor::AtLeast(factor) if factor < 1.0))
     }
 }

@@ -116,7 +116,14 @@ impl Factor {
         self.value().filter(|_| !self.leaves_direction_open()).map_or(1.0, |value| value.max(1.0 / value))
     }
 
-    /// The order of rows: the largest first, the unknown last.
+    /// The order of rows, in which a search that stopped early does not stand among results: what is known, or at most
+    /// that, the largest first; then lower bounds; the unknown last.
+    pub(super) fn ranked(self, other: Self) -> Ordering {
+        let is_open = |factor: Self| matches!(factor, Self::AtLeast(_) | Self::Unknown);
+        is_open(self).cmp(&is_open(other)).then_with(|| self.descending(other))
+    }
+
+    /// The largest first, the unknown last.
     pub(super) fn descending(self, other: Self) -> Ordering {
         let [a, b] = [self, other].map(|factor| factor.value().unwrap_or(f64::NEG_INFINITY));
         b.total_cmp(&a)
@@ -191,5 +198,7 @@ mod tests {
         let mut factors = [Factor::Unknown, Factor::AtMost(0.1), Factor::AtLeast(3.0)];
         factors.sort_by(|a, b| a.descending(*b));
         assert_eq!(factors, [Factor::AtLeast(3.0), Factor::AtMost(0.1), Factor::Unknown]);
+        factors.sort_by(|a, b| a.ranked(*b));
+        assert_eq!(factors, [Factor::AtMost(0.1), Factor::AtLeast(3.0), Factor::Unknown]);
     }
 }

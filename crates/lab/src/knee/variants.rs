@@ -2,7 +2,7 @@
 //!
 //! All are searched coarsely, starting near the known knee, in two waves. In the first, each has an equal part of
 //! [`FIRST_SHARE`] of the remaining budget. The rest, including what easy points did not use, is divided among those
-//! without a load that fails: stores with high loads take most work. If it does not suffice for all of them, the first
+//! whose search has not ended: stores with high loads take most work. If it does not suffice for all of them, the first
 //! ones get it: the reliefs, which say what limits the knee, come before the changes.
 
 use glidepath_point::Point;

@@ -6,7 +6,7 @@
 //!
 //! Steps (comments cite these numbers; faults and answers are in `docs/protocols/group-commit.md`):
 //!
-//! 1. Enqueue the request. If the queue is full, or there is no leader, it is rejected at once. (`queue.rs`)
+//! 1. Enqueue the request. If the queue is full, or there is no leader, it is rejected at once. (`glidepath_queue`)
 //! 2. The leader takes what is queued, up to [`MOST`] requests, and tries to commit it on top of the newest known
 //!    version: as many requests from the front as one version can hold. (`leader.rs`)
 //! 3. Committed: the requests that fit have taken effect; refusals were decided on that version.
