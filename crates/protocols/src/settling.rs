@@ -18,7 +18,7 @@ pub(crate) struct Doubt {
 impl Doubt {
     /// Adds a failure. Returns the denial if it proves that the write has had no effect and never will; nothing else
     /// proves that.
-    pub(crate) fn take(&mut self, error: PutError, delivers_once: bool) -> Option<Denial> {
+    pub(crate) fn record(&mut self, error: PutError, delivers_once: bool) -> Option<Denial> {
         match error {
             PutError::Refused(denial)
                 if self.cause.is_none() && (denial.certain || mutant::is(Mutant::RefusedIsProof)) =>
@@ -45,7 +45,7 @@ impl Doubt {
     }
 
     /// Whether every request was lost to another writer.
-    pub(crate) fn none(&self) -> bool {
+    pub(crate) fn all_lost(&self) -> bool {
         self.cause.is_none()
     }
 

@@ -64,6 +64,9 @@ impl<M> Body<M> {
 
 /// What is kept in metadata files.
 pub trait Metadata: Serialize + DeserializeOwned {
+    /// Where those in memory are.
+    fn kept(bodies: &Bodies) -> &Cache<Self>;
+
     /// As JSON.
     ///
     /// # Errors
@@ -85,6 +88,10 @@ pub trait Metadata: Serialize + DeserializeOwned {
 }
 
 impl Metadata for TableMetadata {
+    fn kept(bodies: &Bodies) -> &Cache<Self> {
+        &bodies.tables
+    }
+
     fn to_json(&self) -> Result<Value, ServiceError> {
         Ok(commit::to_json(self)?)
     }
@@ -94,7 +101,11 @@ impl Metadata for TableMetadata {
     }
 }
 
-impl Metadata for ViewMetadata {}
+impl Metadata for ViewMetadata {
+    fn kept(bodies: &Bodies) -> &Cache<Self> {
+        &bodies.views
+    }
+}
 
 impl<M: Metadata> Body<M> {
     /// A new file of this content. It is not larger than what a server reads.
@@ -189,7 +200,7 @@ fn in_order(mut metadata: Value) -> Value {
 }
 
 /// The newest files read or written, up to a number of bytes.
-pub(crate) struct Bodies {
+pub struct Bodies {
     pub(crate) tables: Cache<TableMetadata>,
     pub(crate) views: Cache<ViewMetadata>,
     /// Held while a large one is read.
@@ -206,7 +217,7 @@ impl Bodies {
     }
 }
 
-pub(crate) struct Cache<M> {
+pub struct Cache<M> {
     most_bytes: u64,
     kept: Mutex<Kept<M>>,
 }

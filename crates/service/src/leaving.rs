@@ -118,7 +118,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// dropped.
     pub(crate) async fn leaves(&self, entry: &Entry) -> Result<Vec<Action>, ServiceError> {
         let Some(pointer) = &entry.pointer else { return Ok(Vec::new()) };
-        let Ok(last) = self.table_body(pointer, registration(entry)).await else { return Ok(Vec::new()) };
+        let Ok(last) = self.body::<TableMetadata>(pointer, registration(entry)).await else { return Ok(Vec::new()) };
         let (at, kept, known) = (self.head().await?, kept_as(&last.metadata)?, Known::by(&last));
         let (mut actions, mut files) = (Vec::new(), Vec::new());
         if let Some(before) = self.committer.catalog().entry(&at, &kept).await? {

@@ -23,6 +23,7 @@ pub mod mutant;
 mod names;
 mod namespaces;
 mod placing;
+mod pointer;
 mod purge;
 mod reading;
 mod registering;

@@ -108,7 +108,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             let entry = self.entry(&self.head().await?, &name).await?;
             let Some(entry @ Entry { kind: EntryKind::View, .. }) = entry else { return Err(no_view(view)) };
             let Some(pointer) = &entry.pointer else { return Err(no_view(view)) };
-            let body = self.inner.view_body(pointer, registration(&entry)).await?;
+            let body = self.inner.body(pointer, registration(&entry)).await?;
             if self.inner.is_there(&body, &mut missing).await? {
                 return Ok((body, entry));
             }
@@ -138,7 +138,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
             let entry = self.committer.catalog().entry(&at, name).await?;
             let Some(entry) = entry.filter(is_iceberg) else { return Ok(None) };
             let Some(pointer) = entry.pointer.clone() else { return Ok(None) };
-            match self.table_body(&pointer, registration(&entry)).await {
+            match self.body(&pointer, registration(&entry)).await {
                 // A file that was removed from the log of a table is deleted if the table asks for it: then the pointer
                 // has moved meanwhile.
                 Err(error) if error.kind == Kind::NoFile && missing.as_ref() != Some(&pointer) => {
@@ -165,66 +165,35 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         Ok(Some((body, Line::take(&mut entry.properties))))
     }
 
-    /// The metadata of a table in a file, whose entry came to be by this registration.
-    pub(crate) async fn table_body(
+    /// The metadata of a table or a view in a file, whose entry came to be by this registration.
+    pub(crate) async fn body<M: Metadata>(
         &self,
         location: &str,
         registered: Option<&str>,
-    ) -> Result<Loaded<TableMetadata>, ServiceError> {
-        match self.bodies.tables.of_registration(location, registered) {
+    ) -> Result<Loaded<M>, ServiceError> {
+        match M::kept(&self.bodies).of_registration(location, registered) {
             Some(body) => Ok(body),
-            None => self.read_table_body(location, registered).await,
+            None => self.fresh_body(location, registered).await,
         }
     }
 
     /// The same of an earlier version, which no entry names.
-    pub(crate) async fn earlier_body(&self, location: &str) -> Result<Loaded<TableMetadata>, ServiceError> {
-        match self.bodies.tables.get(location) {
+    pub(crate) async fn earlier_body<M: Metadata>(&self, location: &str) -> Result<Loaded<M>, ServiceError> {
+        match M::kept(&self.bodies).get(location) {
             Some(body) => Ok(body),
-            None => self.read_table_body(location, None).await,
+            None => self.fresh_body(location, None).await,
         }
     }
 
-    /// The metadata of a table, from the file in any case.
-    pub(crate) async fn read_table_body(
+    /// The same from the file in any case.
+    pub(crate) async fn fresh_body<M: Metadata>(
         &self,
         location: &str,
         registered: Option<&str>,
-    ) -> Result<Loaded<TableMetadata>, ServiceError> {
-        let body: Body<TableMetadata> = self.read_body(location).await?;
+    ) -> Result<Loaded<M>, ServiceError> {
+        let body = self.read_body(location).await?;
         let body = Arc::new(Body { registered: registered.map(str::to_owned), ..body });
-        self.bodies.tables.put(Arc::clone(&body));
-        Ok(body)
-    }
-
-    pub(crate) async fn view_body(
-        &self,
-        location: &str,
-        registered: Option<&str>,
-    ) -> Result<Loaded<ViewMetadata>, ServiceError> {
-        match self.bodies.views.of_registration(location, registered) {
-            Some(body) => Ok(body),
-            None => self.read_view_body(location, registered).await,
-        }
-    }
-
-    /// The same of an earlier version, which no entry names.
-    pub(crate) async fn earlier_view_body(&self, location: &str) -> Result<Loaded<ViewMetadata>, ServiceError> {
-        match self.bodies.views.get(location) {
-            Some(body) => Ok(body),
-            None => self.read_view_body(location, None).await,
-        }
-    }
-
-    /// The metadata of a view, from the file in any case.
-    pub(crate) async fn read_view_body(
-        &self,
-        location: &str,
-        registered: Option<&str>,
-    ) -> Result<Loaded<ViewMetadata>, ServiceError> {
-        let body: Body<ViewMetadata> = self.read_body(location).await?;
-        let body = Arc::new(Body { registered: registered.map(str::to_owned), ..body });
-        self.bodies.views.put(Arc::clone(&body));
+        M::kept(&self.bodies).put(Arc::clone(&body));
         Ok(body)
     }
 

@@ -77,7 +77,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         (file, mark): (&str, &str),
         allowed: &str,
     ) -> Result<(Loaded<TableMetadata>, String), ServiceError> {
-        let body = self.inner.read_table_body(file, Some(mark)).await.map_err(|error| match error.kind {
+        let body = self.inner.fresh_body(file, Some(mark)).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })?;
@@ -97,7 +97,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn may_be_of(&self, entry: &Entry, metadata: &TableMetadata) -> bool {
         let Some(pointer) = &entry.pointer else { return false };
         self.inner
-            .table_body(pointer, registration(entry))
+            .body::<TableMetadata>(pointer, registration(entry))
             .await
             .map_or(true, |there| there.metadata.uuid() == metadata.uuid())
     }

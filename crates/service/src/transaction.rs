@@ -32,7 +32,7 @@ use crate::placing::{self, Folder, table_entry};
 use crate::reading::no_table;
 use crate::table_queues::TableQueue;
 use crate::tables::{created_told, exists, made};
-use crate::{ConflictOn, Counts, Service, purge, sound};
+use crate::{ConflictOn, Counts, Service, pointer, purge, sound};
 
 use folders::Claimed;
 use lead::{Lead, Places};
@@ -226,20 +226,16 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     ) -> Result<bool, ServiceError> {
         let mut actions = Vec::new();
         for (Written { part, old, next, .. }, turn) in written.iter().zip(turns.actions()) {
-            let (name, pointer) = (part.name.clone(), next.body.location.clone());
+            let (name, file) = (&part.name, &next.body.location);
             let (location, warehouse) = (next.body.metadata.location(), &self.inner.settings.warehouse);
             match old {
                 Some(on) => {
-                    let old = &on.location;
-                    actions.extend(placing::lists_left(&name, on, &pointer));
-                    actions.extend(purge::none_runs_where(old, &pointer, warehouse)?);
-                    actions.push(on.same_registration(&name));
-                    actions.push(Action::SetPointer { name, expected: Some(old.clone()), pointer });
+                    actions.extend(pointer::moved_table(name, on, file, warehouse)?);
                     actions.extend(turn);
                 }
                 None => {
-                    actions.push(Action::Create { name, entry: table_entry(location, &pointer) });
-                    actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), &pointer, warehouse)?);
+                    actions.push(Action::Create { name: name.clone(), entry: table_entry(location, file) });
+                    actions.extend(purge::none_runs_where(&format!("{location}/metadata/"), file, warehouse)?);
                 }
             }
         }

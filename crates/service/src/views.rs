@@ -22,7 +22,7 @@ use crate::namespaces::no_namespace;
 use crate::placing::{self, Folder, Moving};
 use crate::reading::no_view;
 use crate::sound::{check_time, check_view};
-use crate::{Service, locations, purge};
+use crate::{Service, locations, pointer, purge};
 
 /// A view to create.
 #[derive(Clone, Debug)]
@@ -173,10 +173,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         key: Option<&Idempotency>,
     ) -> Result<Option<Loaded<ViewMetadata>>, ServiceError> {
         let body = self.write_view(metadata, Some(current)).await?;
-        let (expected, pointer) = (Some(current.location.clone()), body.location.clone());
-        let name = view.catalog_name()?;
-        let mut actions = vec![current.same_registration(&name), Action::SetPointer { name, expected, pointer }];
-        actions.extend(purge::none_runs_where(&current.location, &body.location, &self.inner.settings.warehouse)?);
+        let (name, warehouse) = (view.catalog_name()?, &self.inner.settings.warehouse);
+        let mut actions = pointer::moved(&name, current, &body.location, warehouse)?;
         actions.extend(also);
         match self.inner.commit_once(key, actions, &body.location).await {
             Ok(Operation::Done) => {
@@ -255,7 +253,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// The answer to a request that was done before, whose view had this file then.
     async fn view_done_before(&self, view: &Identifier, noted: &str) -> ViewAnswer {
-        let error = match self.inner.earlier_view_body(noted).await {
+        let error = match self.inner.earlier_body(noted).await {
             Ok(body) => return Ok(body),
             Err(error) => error,
         };
@@ -345,7 +343,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
 
     /// The metadata in a file to register. Not from memory: the file may have been deleted long ago.
     async fn read_view(&self, (file, mark): (&str, &str)) -> ViewAnswer {
-        self.inner.read_view_body(file, Some(mark)).await.map_err(|error| match error.kind {
+        self.inner.fresh_body(file, Some(mark)).await.map_err(|error| match error.kind {
             Kind::Broken | Kind::NoFile => ServiceError::new(Kind::Invalid, error.message),
             _ => error,
         })

@@ -194,7 +194,7 @@ impl<E: Env> AppendLog<E> {
     /// Steps 7 and 8 for a creation: the first checkpoint is never removed, so it shows whose creation took effect.
     async fn settle_creation(&self, first: State, error: PutError) -> Outcome<Snapshot> {
         let mut doubt = Doubt::default();
-        if let Some(denial) = doubt.take(error, self.delivers_once()) {
+        if let Some(denial) = doubt.record(error, self.delivers_once()) {
             return Outcome::Refused(denial);
         }
         for round in 0..settling::ROUNDS {
@@ -205,7 +205,7 @@ impl<E: Env> AppendLog<E> {
                 Ok(None) if doubt.hopeless() => break,
                 Ok(None) => match self.put_checkpoint(&first.segment).await {
                     Ok(()) => return self.created(first).await,
-                    Err(error) => drop(doubt.take(error, self.delivers_once())),
+                    Err(error) => drop(doubt.record(error, self.delivers_once())),
                 },
                 Err(LoadError::Failed(cause)) => doubt.note(cause),
                 Err(error) => return Outcome::Unknown(Cause::from_error(error)),
@@ -255,7 +255,7 @@ impl<E: Env> AppendLog<E> {
                 return Landing::Ended(Outcome::Conflict(None));
             }
             Err(error) => {
-                if let Some(denial) = doubt.take(error, self.delivers_once()) {
+                if let Some(denial) = doubt.record(error, self.delivers_once()) {
                     return Landing::Ended(Outcome::Refused(denial));
                 }
             }
@@ -288,7 +288,7 @@ impl<E: Env> AppendLog<E> {
                         return Landing::Ended(Outcome::Conflict(None));
                     }
                     // A denial says nothing about earlier appends.
-                    Err(error) => drop(doubt.take(error, self.delivers_once())),
+                    Err(error) => drop(doubt.record(error, self.delivers_once())),
                 },
             }
         }

@@ -157,7 +157,7 @@ impl<E: Env> CatalogFile<E> {
         // If there was an answer, the put has almost always either taken effect by now or never will.
         let mut at_once = !matches!(error, PutError::Unknown(_));
         let mut doubt = Doubt::default();
-        if let Some(denial) = doubt.take(error, delivers_once) {
+        if let Some(denial) = doubt.record(error, delivers_once) {
             return Outcome::Refused(denial);
         }
         for round in 0..settling::ROUNDS {
@@ -194,7 +194,7 @@ impl<E: Env> CatalogFile<E> {
             match self.put(&next).await {
                 Ok(tag) => return Outcome::Committed(self.landed(next, tag)),
                 // A denial says nothing about earlier puts.
-                Err(error) => drop(doubt.take(error, delivers_once)),
+                Err(error) => drop(doubt.record(error, delivers_once)),
             }
         }
         Outcome::Unknown(doubt.cause())

@@ -243,7 +243,7 @@ impl<E: Env> ManifestChain<E> {
                 Err(PutError::Unknown(_)) if mutant::is(Mutant::UnknownIsLost) => return Outcome::Conflict(None),
                 Err(PutError::Lost) if mutant::is(Mutant::LostIsProof) => return Outcome::Conflict(None),
                 Err(error) => {
-                    if let Some(denial) = doubt.take(error, delivers_once) {
+                    if let Some(denial) = doubt.record(error, delivers_once) {
                         return Outcome::Refused(denial);
                     }
                 }
@@ -264,7 +264,7 @@ impl<E: Env> ManifestChain<E> {
                     return Outcome::Conflict(Some(found));
                 }
                 // Lost although there is no such version, which a correct store does not do. Nothing was written.
-                Ok(None) if doubt.none() && is_recent(since, self.env.now()) => {
+                Ok(None) if doubt.all_lost() && is_recent(since, self.env.now()) => {
                     return Outcome::Conflict(None);
                 }
                 Ok(None) if doubt.hopeless() => break,

@@ -63,7 +63,7 @@ pub(super) async fn put<E: Env>(
             Err(PutError::Unknown(_)) if mutant::is(Mutant::LabelUnknownIsOurs) => return None,
             Err(PutError::Lost) => {}
             Err(error) => {
-                if let Some(denial) = doubt.take(error, store.capabilities().delivers_once) {
+                if let Some(denial) = doubt.record(error, store.capabilities().delivers_once) {
                     return Some(Outcome::Refused(denial));
                 }
             }

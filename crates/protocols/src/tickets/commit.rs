@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use glidepath_env::{Backoff, Denial, Env, Exponential, JitterRange, Purpose, together_until};
-use glidepath_model::{CommitId, Entry, Kind, Name, Span};
+use glidepath_model::{CommitId, Entry, Instant, Kind, Name, Span};
 
 use super::object::{Intent, LINEAGE, Record, Slot, TxnId};
 use super::put::{Sent, Stood};
@@ -96,13 +96,15 @@ impl<E: Env> Tickets<E> {
 
     /// Step 2.
     async fn clear_the_way(&self, plan: &mut Plan) -> Result<(), Stop> {
+        // For all of them together: a process that died may have left many.
+        let until = self.env.now() + PATIENCE;
         for txn in &plan.in_the_way {
-            self.wait_for(*txn).await?;
+            self.wait_for(*txn, until).await?;
         }
         let written = plan.writes.values_mut().map(|(seen, _)| seen);
         for seen in written.chain(plan.holds.values_mut()) {
             let Some(txn) = seen.undecided() else { continue };
-            match self.wait_for(txn).await? {
+            match self.wait_for(txn, until).await? {
                 // The name is not as it was decided on.
                 Fate::Committed => return Err(Stop::Conflict),
                 fate => seen.fate = fate,
@@ -111,9 +113,8 @@ impl<E: Env> Tickets<E> {
         Ok(())
     }
 
-    /// The end of another transaction, which is aborted if it takes too long.
-    async fn wait_for(&self, txn: TxnId) -> Result<Fate, LoadError> {
-        let until = self.env.now() + PATIENCE;
+    /// The end of another transaction, which is aborted if it has none by then.
+    async fn wait_for(&self, txn: TxnId, until: Instant) -> Result<Fate, LoadError> {
         let mut round = 0;
         loop {
             let fate = self.fate(txn).await?;

@@ -165,18 +165,22 @@ impl<E: Env> Tickets<E> {
 
     /// Names in a snapshot: those that it has, and others if they and those that it has were current together.
     async fn look_up(&self, at: &Snapshot, names: &[Name]) -> Result<Vec<Seen>, LoadError> {
-        let there = at.names().clone();
-        let new: Vec<Name> = names.iter().filter(|name| !there.contains_key(name)).cloned().collect();
-        let seen = match () {
-            () if new.is_empty() => Vec::new(),
-            () if there.is_empty() => self.look_together(&new).await?,
-            () => self.look_beside(&there, &new).await?,
-        };
-        let mut kept = at.names();
-        for (name, seen) in new.into_iter().zip(seen) {
-            kept.entry(name).or_insert(seen);
+        for _ in 0..LOOKS {
+            let there = at.names().clone();
+            let new: Vec<Name> = names.iter().filter(|name| !there.contains_key(name)).cloned().collect();
+            let seen = match () {
+                () if new.is_empty() => Vec::new(),
+                () if there.is_empty() => self.look_together(&new).await?,
+                () => self.look_beside(&there, &new).await?,
+            };
+            let mut kept = at.names();
+            // Names are only added. Those of another look-up on this snapshot meanwhile are of another moment.
+            if new.is_empty() || kept.len() == there.len() {
+                kept.extend(new.into_iter().zip(seen));
+                return Ok(names.iter().filter_map(|name| kept.get(name).cloned()).collect());
+            }
         }
-        Ok(names.iter().filter_map(|name| kept.get(name).cloned()).collect())
+        Err(restless())
     }
 
     async fn look_beside(&self, there: &BTreeMap<Name, Seen>, new: &[Name]) -> Result<Vec<Seen>, LoadError> {

@@ -23,7 +23,7 @@ const LOOKS: u32 = 4;
 
 /// Requests decided one after another.
 #[derive(Default)]
-struct Draft {
+pub(super) struct Draft {
     /// What was read and is not used yet.
     ahead: BTreeMap<Name, Seen>,
     verdicts: Vec<Verdict>,
@@ -38,8 +38,12 @@ struct Draft {
     rosters: BTreeMap<Name, u64>,
     /// Namespaces that were dropped, perhaps to be created again.
     dropped: BTreeSet<Name>,
+    /// Those of them that were dropped because nothing was in them.
+    bare: BTreeSet<Name>,
     /// Names that were created, perhaps to be dropped again.
     created: BTreeSet<Name>,
+    /// Whether something has come into one of the bare ones since that was decided.
+    pub(super) is_late: bool,
 }
 
 impl<E: Env> Tickets<E> {
@@ -62,7 +66,7 @@ impl<E: Env> Tickets<E> {
                 continue;
             }
             let answers = idle || draft.verdicts.iter().any(|verdict| !matches!(verdict, Verdict::Fits));
-            if answers {
+            if answers || draft.is_late {
                 match self.still_holds(&draft).await {
                     Ok(true) => {}
                     Ok(false) if looks < LOOKS => {
@@ -85,9 +89,15 @@ impl<E: Env> Tickets<E> {
 
     async fn drafted(&self, requests: &[&[Action]]) -> Result<(Draft, Plan), LoadError> {
         let mut draft = Draft { ahead: self.look_ahead(requests).await?, ..Draft::default() };
+        self.decide_on(&mut draft, requests).await?;
+        let plan = self.planned(&mut draft).await?;
+        Ok((draft, plan))
+    }
+
+    pub(super) async fn decide_on(&self, draft: &mut Draft, requests: &[&[Action]]) -> Result<(), LoadError> {
         for request in requests {
             let actions = mutant::actions(request);
-            self.fetch(&mut draft, &actions).await?;
+            self.fetch(draft, &actions).await?;
             let allowed = |name: &Name, entry: &Entry| entry::can_be_kept(entry::MOST_BYTES, name, entry);
             let verdict = match draft.view.apply_where(&actions, allowed) {
                 Ok(()) => {
@@ -98,8 +108,7 @@ impl<E: Env> Tickets<E> {
             };
             draft.verdicts.push(verdict);
         }
-        let plan = self.planned(&mut draft).await?;
-        Ok((draft, plan))
+        Ok(())
     }
 
     /// Reads at once what several requests need at first, though they are decided one after another.
@@ -177,11 +186,13 @@ impl<E: Env> Tickets<E> {
         Ok(there)
     }
 
-    async fn planned(&self, draft: &mut Draft) -> Result<Plan, LoadError> {
+    pub(super) async fn planned(&self, draft: &mut Draft) -> Result<Plan, LoadError> {
         let mut plan = Plan::default();
         let mut namespaces = draft.view.gone().to_vec();
         while let Some(namespace) = namespaces.pop() {
+            let known = draft.bare.contains(&namespace).then(|| draft.all_known());
             for name in self.look_inside(draft, &namespace, usize::MAX).await? {
+                draft.is_late |= known.as_ref().is_some_and(|known| !known.contains(&name));
                 let Some(seen) = draft.known(&name).cloned() else { continue };
                 if seen.now().is_some_and(|entry| entry.kind == Kind::Namespace) {
                     draft.dropped.insert(name.clone());
@@ -225,6 +236,9 @@ impl<E: Env> Tickets<E> {
     /// Whether everything that was read was current together; of what is in namespaces, only what was decided by:
     /// whether there is something, of what kind.
     async fn still_holds(&self, draft: &Draft) -> Result<bool, LoadError> {
+        if draft.is_late {
+            return Ok(false);
+        }
         if draft.seen.len() + draft.inside.len() + draft.rosters.len() <= 1 || mutant::is(Mutant::OneLook) {
             return Ok(true);
         }
@@ -242,8 +256,15 @@ impl Draft {
         self.seen.get(name).or_else(|| self.inside.get(name))
     }
 
+    fn all_known(&self) -> BTreeSet<Name> {
+        self.seen.keys().chain(self.inside.keys()).cloned().collect()
+    }
+
     fn note(&mut self, actions: &[Action]) {
         for action in actions {
+            if let Action::Drop { name, kind: Kind::Namespace, .. } = action {
+                self.bare.insert(name.clone());
+            }
             match action {
                 Action::Drop { name, kind: Kind::Namespace, .. } | Action::DropAll { name } => {
                     self.dropped.insert(name.clone());

@@ -89,7 +89,7 @@ impl<E: Env> Tickets<E> {
         // If there was an answer, the put has almost always either taken effect by now or never will.
         let mut at_once = !matches!(error, PutError::Unknown(_));
         let mut doubt = Doubt::default();
-        if let Some(denial) = doubt.take(error, delivers_once) {
+        if let Some(denial) = doubt.record(error, delivers_once) {
             return Stood::Refused(denial);
         }
         for round in 0..settling::ROUNDS {
@@ -118,7 +118,7 @@ impl<E: Env> Tickets<E> {
             // The guard lets at most one of the two puts take effect, and both are ours.
             match self.send(sent).await {
                 Ok(()) => return self.stands(sent),
-                Err(error) => drop(doubt.take(error, delivers_once)),
+                Err(error) => drop(doubt.record(error, delivers_once)),
             }
         }
         Stood::Unknown(doubt.cause())

@@ -16,6 +16,7 @@ use crate::registry::Design;
 use crate::tests::counted::{World, at_once};
 use crate::upkeep::Keep;
 
+mod late;
 mod objects;
 mod rosters;
 mod trimming;

@@ -17,7 +17,7 @@ use crate::error::{Kind, ServiceError};
 use crate::keys::{CLEANED, is_key};
 use crate::mutant::{self, Mutant};
 use crate::placing::{self, Moving};
-use crate::{Inner, purge};
+use crate::{Inner, pointer};
 
 impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     /// Answers the one whose request was done by an earlier delivery, or whose key was another request's; and all
@@ -70,25 +70,17 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         also: Vec<Action>,
         (requests, verdicts): (&[Arc<Request>], &[Result<Fitting, NotDone>]),
     ) -> Settled {
-        let pointer = next.body.location.clone();
-        let mut actions = vec![Action::SetPointer {
-            name: name.clone(),
-            expected: Some(on.location.clone()),
-            pointer: pointer.clone(),
-        }];
-        actions.push(on.same_registration(name));
-        match purge::none_runs_where(&on.location, &pointer, &self.settings.warehouse) {
-            Ok(conditions) => actions.extend(conditions),
+        let mut actions = match pointer::moved_table(name, on, &next.body.location, &self.settings.warehouse) {
+            Ok(actions) => actions,
             Err(error) => return Settled::Not(Attempt::Failed(error)),
-        }
-        actions.extend(placing::lists_left(name, on, &pointer));
+        };
         actions.extend(also);
         for (request, verdict) in requests.iter().zip(verdicts) {
             // What was there before is noted by the task that asked.
             if let (Some(key), Ok(Fitting::Applied | Fitting::Rebased)) = (&request.key, verdict)
                 && !mutant::is(Mutant::KeyForgotten)
             {
-                match key.action(self.env.unix_ms(), &pointer) {
+                match key.action(self.env.unix_ms(), &next.body.location) {
                     Ok(action) => actions.push(action),
                     Err(error) => return Settled::Not(Attempt::Failed(error)),
                 }
@@ -103,12 +95,12 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
                     let at = requests.iter().position(|request| is_key(request.key.as_ref(), taken));
                     at.map_or_else(|| Settled::Not(Attempt::Overtaken), Settled::Replayed)
                 }
-                (None, refusal) => settle::refused(refusal, &pointer),
+                (None, refusal) => settle::refused(refusal, &next.body.location),
             },
             Err(CommitError::Unknown(cause)) if mutant::is(Mutant::UnknownIsConflict) => {
                 Settled::Unknown(ServiceError::new(Kind::Conflict, cause.to_string()))
             }
-            Err(CommitError::Unknown(cause)) => self.settle(name, on, &pointer, actions, cause).await,
+            Err(CommitError::Unknown(cause)) => self.settle(name, on, &next.body.location, actions, cause).await,
             Err(error) => Settled::Not(Attempt::Failed(error.into())),
         }
     }
