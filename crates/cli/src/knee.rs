@@ -132,17 +132,7 @@ const MOST_BUDGET: Duration = Duration::from_secs(86_400);
 /// Finds and explains it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(experiment) = &arguments.experiment {
-        let found = format!("found \"{experiment}\"; `glidepath knee` takes one load, as options");
-        let words = match experiment.contains("://") {
-            true => format!(
-                "{found}. A store is measured first: `glidepath measure {experiment}` writes its profile, and --profile takes \
-                 that file"
-            ),
-            false => format!(
-                "{found}. `glidepath knees {experiment}` finds the knee at each point of an experiment or a file"
-            ),
-        };
-        return Err(Failure::Mistake(words));
+        return Err(one_load(experiment));
     }
     let mut overrides = arguments.load.overrides()?;
     no_load(&overrides)?;
@@ -203,6 +193,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(out) => print(&format!("\nReport: {}", out.join("report.html").display())),
         None => Ok(()),
     }
+}
+
+/// The answer to an experiment, a file or a store in place of the options.
+fn one_load(experiment: &str) -> Failure {
+    let found = format!("found \"{experiment}\"; `glidepath knee` takes one load, as options");
+    let words = match experiment.contains("://") {
+        true => format!(
+            "{found}. A store is measured first: `glidepath measure {experiment}` writes its profile, and --profile takes \
+             that file"
+        ),
+        false => {
+            format!("{found}. `glidepath knees {experiment}` finds the knee at each point of an experiment or a file")
+        }
+    };
+    Failure::Mistake(words)
 }
 
 fn search(

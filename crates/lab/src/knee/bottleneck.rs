@@ -175,7 +175,7 @@ impl Bottleneck {
 impl Bottleneck {
     /// The reliefs of which one may be of what limits the knee, the most effective first.
     pub fn candidates(&self) -> impl Iterator<Item = &Relief> {
-        self.reliefs.iter().filter(|relief| raises(relief) || may_exceed(relief))
+        candidates(&self.reliefs)
     }
 
     /// Whether a larger budget may name another limit, or name one.
@@ -183,6 +183,13 @@ impl Bottleneck {
     pub fn is_open(&self) -> bool {
         self.binds.is_none() && (!self.undecided.is_empty() || self.reliefs.iter().any(may_exceed))
     }
+}
+
+fn candidates(reliefs: &[Relief]) -> impl Iterator<Item = &Relief> {
+    let raises = |relief: &&Relief| raises(relief) || may_exceed(relief);
+    let least = reliefs.iter().filter(raises).filter_map(|relief| relief.factor.lowest()).fold(0.0, f64::max);
+    let may_be_most = move |relief: &&Relief| relief.factor.highest().is_none_or(|highest| highest >= least);
+    reliefs.iter().filter(raises).filter(may_be_most)
 }
 
 /// Whether this surely raises the knee, and significantly.
@@ -280,7 +287,13 @@ mod tests {
         assert_eq!(binding(&[relief(Resource::Retries, 1.5, None), small]), Some(Resource::Retries));
         assert_eq!(binding(&[wide, small]), None);
         let bound = |resource, least| of(resource, Factor::AtLeast(least));
+        let named = |reliefs: &[Relief]| candidates(reliefs).map(|relief| relief.resource).collect::<Vec<_>>();
         assert_eq!(binding(&[sure, bound(Resource::Retries, 1.2)]), None, "a lower bound may be any more");
+        assert_eq!(
+            named(&[sure, bound(Resource::Retries, 1.6), bound(Resource::History, 1.2)]),
+            [Resource::Retries, Resource::History]
+        );
+        assert_eq!(named(&[sure, bound(Resource::Retries, 1.4)]), [Resource::Catalog, Resource::Retries]);
         assert_eq!(binding(&[bound(Resource::Retries, 7.9), bound(Resource::History, 1.2)]), Some(Resource::Retries));
         assert_eq!([wide, sure, small].map(|relief| relief.may_be_large()), [true, false, false]);
         let bounds = [Factor::AtMost(4.3), Factor::Unknown].map(|factor| of(Resource::Catalog, factor));

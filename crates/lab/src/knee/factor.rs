@@ -84,6 +84,16 @@ impl Factor {
         }
     }
 
+    /// The lower end of the interval, or the lower bound; absent if unknown.
+    #[must_use]
+    pub fn lowest(self) -> Option<f64> {
+        match self {
+            Self::Found { interval, .. } => interval.map(|[low, _]| low),
+            Self::AtLeast(value) => Some(value),
+            Self::AtMost(_) | Self::Unknown => None,
+        }
+    }
+
     /// The upper end of the interval, or the upper bound; absent if unknown.
     #[must_use]
     pub fn highest(self) -> Option<f64> {
