@@ -126,6 +126,7 @@ fn what_may_have_been_repeated_and_is_taken_for_a_proof_is_caught() {
     all_caught(&CHAINS, &[(Mutant::VanishedIsNone, "sleepers"), (Mutant::ListingTrusted, "listings")]);
     let both = ["catalog-file", "tickets"];
     all_caught(&both, &[(Mutant::LostIsProof, "repeats"), (Mutant::RefusedIsProof, "proxies")]);
+    all_caught(&["catalog-file"], &[(Mutant::FailureIsDamage, "storm")]);
 }
 
 #[test]

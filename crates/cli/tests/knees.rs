@@ -33,7 +33,7 @@ fn a_sweep_fills_its_folder_and_finds_everything_done_the_second_time() {
     let report = String::from_utf8(read("report.html")).unwrap();
     assert!(report.contains("95 % confidence"));
     let setting = "Preset iceberg, tables on s3-standard, the catalog an object there, 100 % fast appends, protocol \
-                   catalog-file.";
+                   catalog-file, with transaction.runtime.kind = fixed, transaction.runtime.scale = 2s.";
     assert!(report.contains(setting) && text.contains(setting), "{text}");
     assert!(String::from_utf8(read("table.txt")).unwrap().contains(setting));
     output(glidepath(folder.path(), &format!("{options} --threads 1")));

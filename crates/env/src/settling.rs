@@ -4,8 +4,8 @@ use glidepath_model::Span;
 
 use crate::{Backoff, Env, Exponential, JitterRange, Purpose};
 
-/// Rounds before an outcome stays unknown: 11 to 23 s of waiting, 17 s on average, of whoever waits before each of them;
-/// of whoever waits between them, 6 to 13 s.
+/// Rounds before an outcome stays unknown: 11 to 23 s of waiting, 17 s on average, of whoever waits before each of
+/// them; of whoever waits between them, 6 to 13 s.
 pub const ROUNDS: u32 = 8;
 
 const WAIT: Backoff = Backoff::Exponential(Exponential {

@@ -48,8 +48,8 @@ pub use references::{Leftovers, References, merged, references};
 pub use tree::parents_exist;
 pub use violation::{Fault, Violation, Witness};
 
-/// All checks that need only a history and a chain: what processes were told of the whole catalog, placement, expectations, order, loads, linearizability; in this
-/// order, so that the simplest violation is reported.
+/// All checks that need only a history and a chain: what processes were told of the whole catalog, placement,
+/// expectations, order, loads, linearizability; in this order, so that the simplest violation is reported.
 ///
 /// # Errors
 /// The first violation.

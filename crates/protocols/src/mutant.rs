@@ -37,6 +37,8 @@ pub enum Mutant {
     /// Manifest chain and catalog file: a lost put counts as beaten by another writer, even if something may have
     /// repeated it.
     LostIsProof,
+    /// Catalog file: a store that does not answer is told as damage.
+    FailureIsDamage,
     /// Manifest chain: vacuum removes one version more than it may.
     VersionTooFar,
     /// Manifest chain: vacuum considers only the numbers of versions, not their age.

@@ -267,8 +267,8 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// Changes properties of a namespace.
     ///
     /// # Errors
-    /// [`Kind::NoNamespace`]; [`Kind::Contradictory`] if a property is both set and removed; [`Kind::Unavailable`] if others
-    /// change the properties to remove again and again.
+    /// [`Kind::NoNamespace`]; [`Kind::Contradictory`] if a property is both set and removed; [`Kind::Unavailable`] if
+    /// others change the properties to remove again and again.
     pub async fn change_namespace(
         &self,
         parts: &[String],

@@ -120,3 +120,17 @@ fn a_conflict_must_not_be_blamed_on_another_item() {
     let violation = conflicts(&history, &chain).unwrap_err();
     assert!(matches!(violation.fault(), Fault::BaselessConflict(_)), "{violation}");
 }
+
+/// Whatever else it was told was right.
+#[test]
+fn who_is_told_of_damage_where_there_is_none_is_misled() {
+    let mut history = History::new();
+    commit(&mut history, [0, 10], Expected::Absent, 1, DONE);
+    assert_eq!(check(&history, &chain(&[1])), Ok(()));
+    let mut other = History::new();
+    other.mislead(ProcessId(7), Instant::from_nanos(5), "no catalog".to_owned());
+    history.absorb(&other);
+    let violation = check(&history, &chain(&[1])).unwrap_err();
+    assert!(matches!(violation.fault(), Fault::Misled(misled) if misled.process == ProcessId(7)), "{violation}");
+    assert!(violation.to_string().ends_with("whole: no catalog"), "{violation}");
+}

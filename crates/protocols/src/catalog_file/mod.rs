@@ -228,6 +228,7 @@ impl<E: Env> Catalog for CatalogFile<E> {
         match self.store.get(&self.shared_state.key).await {
             Ok(object) => self.decode(object),
             Err(ReadError::NotFound) => Err(LoadError::NotFound),
+            Err(ReadError::Failed(cause)) if mutant::is(Mutant::FailureIsDamage) => Err(LoadError::Undecodable(cause)),
             Err(ReadError::Failed(cause)) => Err(LoadError::Failed(cause)),
         }
     }

@@ -98,8 +98,8 @@ pub struct SharedState {
 }
 
 impl SharedState {
-    /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept in memory, and
-    /// besides them the objects of the last 32 versions that were read or written, of 256 KiB each at most unless
+    /// The catalog below this prefix (empty, or ending in `/`), with up to `cached_bytes` of its pages kept in memory,
+    /// and besides them the objects of the last 32 versions that were read or written, of 256 KiB each at most unless
     /// [`inline_up_to`](Self::inline_up_to) says otherwise.
     #[must_use]
     pub fn new(prefix: &str, cached_bytes: usize) -> Self {

@@ -1,8 +1,8 @@
 //! What do operators see and set? Health, metrics, logs, limits, and the end of a server.
 //!
 //! `gate` is what every request passes, `bodies` reads what they send, `listen` accepts connections and ends them,
-//! `routes` has the routes of operators, `probe` looks whether the catalog can be read, `sending` is about clients that do not read, `metrics` counts, `timed`
-//! measures the store, `log` writes.
+//! `routes` has the routes of operators, `probe` looks whether the catalog can be read, `sending` is about clients that
+//! do not read, `metrics` counts, `timed` measures the store, `log` writes.
 
 pub(crate) mod bodies;
 pub(crate) mod gate;

@@ -73,7 +73,8 @@ async fn a_purge_that_is_cut_off_leaves_what_leads_to_the_rest() {
 /// What it names could not be found any more.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_stays_and_so_does_what_leads_to_it() {
-    // What is unreadable; what stays besides it, of the older snapshot's manifest and list, and of the newer one's list.
+    // What is unreadable; what stays besides it, of the older snapshot's manifest and list, and of the newer one's
+    // list.
     for (broken, stays) in [("5-m0.avro", ["5-m0.avro", "snap-5.avro"]), ("snap-5.avro", ["5-m0.avro", "snap-5.avro"])]
     {
         let world = World::new().await;
