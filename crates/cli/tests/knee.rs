@@ -117,7 +117,8 @@ fn the_default_budget_answers_for_a_fast_store_that_was_measured() {
     output(glidepath(folder.path(), "measure sim:s3-express --quick"));
     let text = output(glidepath(folder.path(), "knee --profile results/measure/profile.toml"));
     // Named first; whether the catalog limits it more takes a larger one.
-    let limit = "--budget 50s probably suffices): reading and writing table metadata with each attempt (at least x2.5), or";
+    let limit =
+        "--budget 50s probably suffices): reading and writing table metadata with each attempt (at least x2.5), or";
     assert!(text.contains(limit), "{text}");
     assert!(text.contains("With the measurement of the store:"), "{text}");
 }

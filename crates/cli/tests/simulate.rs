@@ -34,7 +34,7 @@ fn one_load_prints_a_table_and_writes_nothing() {
     let load = "simulate --duration 120s --inter-arrival 200ms --fast-append 0.8 --set transaction.runtime.scale=5s";
     let text = output(glidepath(folder.path(), load));
     let heading = "Preset iceberg, one table on s3-standard, the catalog an object there, 80 % fast appends, an arrival \
-                   every 200ms on average, protocol catalog-file, means over 5 seeds";
+                   every 200ms on average, protocol catalog-file, with transaction.runtime.scale = 5s, means over 5 seeds";
     for expected in [heading, "success %", "P99 s", "validated overwrites"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }

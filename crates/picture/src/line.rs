@@ -22,6 +22,15 @@ pub struct LineChart {
     pub rules: Vec<Rule>,
 }
 
+impl LineChart {
+    /// The same with ticks at the values of the points only ([`Axis::ticks`]).
+    #[must_use]
+    pub fn at_values(mut self) -> Self {
+        self.x.ticks = Some(self.series.iter().flat_map(|series| &series.points).map(|point| point.x).collect());
+        self
+    }
+}
+
 /// A numeric axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
@@ -32,7 +41,8 @@ pub struct Axis {
     /// The lowest and the highest value shown; lines are cut there. None, or an invalid range, means one that shows all
     /// points, error bars and rules.
     pub range: Option<(f64, f64)>,
-    /// Where the ticks are, as far as their labels have room. None: at round numbers.
+    /// The values of the points: there are the ticks, as far as their labels have room, and series stand a little beside
+    /// each other. None: the ticks are at round numbers.
     pub ticks: Option<Vec<f64>>,
 }
 
@@ -44,7 +54,7 @@ impl Axis {
         Self { label: format!("{label}{suffix}"), logarithmic, range: None, ticks: None }
     }
 
-    /// The same with ticks at these values only.
+    /// The same for points at these values only.
     #[must_use]
     pub fn marked(self, ticks: Vec<f64>) -> Self {
         Self { ticks: Some(ticks), ..self }

@@ -36,19 +36,39 @@ pub(crate) struct Layout<'a> {
     y: Ruler,
 }
 
+/// Between the points of two series at one value, in pixels; less if all of them would take more than this share of the
+/// way to the next value.
+const SHIFT: f64 = 5.0;
+const MOST_SPREAD: f64 = 0.3;
+
+/// The room beside the lowest and the highest value for that, as a share of the axis.
+const SIDE: f64 = 0.04;
+
 /// The ruler of an axis that shows all the values, unless the axis has a range of its own.
 fn ruler(axis: &Axis, values: impl Iterator<Item = f64>, room: Room) -> Ruler {
     let range = axis.range.filter(|(low, high)| {
         let finite = low.is_finite() && high.is_finite();
         finite && low < high && (!axis.logarithmic || *low > 0.0)
     });
-    let ruler = match range {
-        Some((low, high)) => Ruler::exact(low, high, axis.logarithmic, room),
-        None => Ruler::around(values, axis.logarithmic, true, room),
-    };
-    match &axis.ticks {
-        Some(ticks) => ruler.marked(ticks, room),
-        None => ruler,
+    match (range, &axis.ticks) {
+        (Some((low, high)), None) => Ruler::exact(low, high, axis.logarithmic, room),
+        (Some((low, high)), Some(ticks)) => Ruler::exact(low, high, axis.logarithmic, room).marked(ticks, room),
+        (None, None) => Ruler::around(values, axis.logarithmic, true, room),
+        (None, Some(ticks)) => {
+            let values: Vec<f64> = values.chain(ticks.iter().copied()).collect();
+            let beside = room_beside(&values, axis.logarithmic);
+            Ruler::around(values.into_iter().chain(beside), axis.logarithmic, false, room).marked(ticks, room)
+        }
+    }
+}
+
+/// Values a little beyond the lowest and the highest of these, so that there is room for what stands beside them.
+fn room_beside(values: &[f64], logarithmic: bool) -> [f64; 2] {
+    let shown = values.iter().copied().filter(|value| value.is_finite() && (!logarithmic || *value > 0.0));
+    let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    match logarithmic {
+        true => [low / (high / low).powf(SIDE), high * (high / low).powf(SIDE)],
+        false => [low - (high - low) * SIDE, high + (high - low) * SIDE],
     }
 }
 
@@ -103,22 +123,20 @@ impl<'a> Layout<'a> {
         let mut placer = Placer::new(Frame::new(left, top, wide, height));
         let rules = self.draw_rules(sheet)?;
         for (index, lines) in self.chart.series.iter().enumerate() {
-            self.draw_spreads(sheet, lines, series(slot(index, lines)), &mut placer)?;
+            self.draw_spreads(sheet, (index, lines), &mut placer)?;
         }
         // Dashed and dotted lines are drawn last, because they hide nothing.
         for style in [LineStyle::Solid, LineStyle::Dashed, LineStyle::Dotted] {
             let lines = self.chart.series.iter().enumerate().filter(|(_, lines)| lines.line == style);
-            lines
-                .into_iter()
-                .try_for_each(|(index, lines)| self.draw_line(sheet, slot(index, lines), lines, &mut placer))?;
+            lines.into_iter().try_for_each(|(index, lines)| self.draw_line(sheet, (index, lines), &mut placer))?;
         }
         for (index, lines) in self.chart.series.iter().enumerate() {
-            self.draw_marks(sheet, slot(index, lines), lines, &mut placer)?;
+            self.draw_marks(sheet, (index, lines), &mut placer)?;
         }
         self.draw_rule_labels(sheet, &rules, &mut placer)?;
         self.draw_notes(sheet, &mut placer)?;
         self.draw_legend(sheet)?;
-        if self.chart.series.iter().all(|s| self.shown(s).is_empty()) {
+        if self.chart.series.iter().all(|series| self.shown((0, series)).is_empty()) {
             no_data(sheet, self.plot)?;
         }
         Ok(())
@@ -130,17 +148,35 @@ impl<'a> Layout<'a> {
     }
 
     /// The points of a series that have a place, each with its place.
-    fn shown<'s>(&self, series: &'s Series) -> Vec<(Spot, &'s Point)> {
+    fn shown<'s>(&self, (index, series): (usize, &'s Series)) -> Vec<(Spot, &'s Point)> {
+        let shift = self.shift(index);
+        let place = |point: &Point| {
+            let (x, y) = self.spot(point.x, point.y);
+            (x + shift, y)
+        };
         let points = series.points.iter();
         points
             .filter(|point| self.x.shows(point.x) && self.y.shows(point.y))
-            .map(|point| (self.spot(point.x, point.y), point))
+            .map(|point| (place(point), point))
             .collect()
     }
 
-    fn draw_line(&self, sheet: &Sheet<'_>, slot: usize, lines: &Series, placer: &mut Placer) -> Drawn {
-        let colour = series(slot);
-        let spots: Vec<Spot> = self.shown(lines).iter().map(|(spot, _)| *spot).collect();
+    /// How far a series stands to the right of its values, in pixels. Where an axis has ticks at the values only, the
+    /// series stand a little beside each other, so that none hides another, and none seems to be of another value.
+    fn shift(&self, index: usize) -> f64 {
+        let (Some(ticks), count) = (&self.chart.x.ticks, self.chart.series.len()) else { return 0.0 };
+        let place = |value: &f64| self.x.pixel(*value, self.plot.left, self.plot.right());
+        let mut places: Vec<f64> = ticks.iter().filter(|value| self.x.shows(**value)).map(place).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let nearest = places.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let step = (MOST_SPREAD * nearest / count as f64).min(SHIFT);
+        (index as f64 - (count as f64 - 1.0) / 2.0) * step
+    }
+
+    fn draw_line(&self, sheet: &Sheet<'_>, (index, lines): (usize, &Series), placer: &mut Placer) -> Drawn {
+        let colour = series(slot(index, lines));
+        let spots: Vec<Spot> = self.shown((index, lines)).iter().map(|(spot, _)| *spot).collect();
         let path = if lines.step {
             let end = step_end(self.chart, lines);
             let end = end.map(|x| self.x.pixel(x, self.plot.left, self.plot.right()));
@@ -155,8 +191,9 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    fn draw_marks(&self, sheet: &Sheet<'_>, slot: usize, lines: &Series, placer: &mut Placer) -> Drawn {
-        let spots: Vec<Spot> = self.shown(lines).iter().map(|(spot, _)| *spot).collect();
+    fn draw_marks(&self, sheet: &Sheet<'_>, (index, lines): (usize, &Series), placer: &mut Placer) -> Drawn {
+        let slot = slot(index, lines);
+        let spots: Vec<Spot> = self.shown((index, lines)).iter().map(|(spot, _)| *spot).collect();
         let edge = self.plot.grown(0.5);
         for &spot in spots.iter().filter(|spot| edge.holds(**spot)) {
             if lines.marks || spots.len() == 1 {
@@ -167,9 +204,9 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    fn draw_spreads(&self, sheet: &Sheet<'_>, lines: &Series, colour: RGBColor, placer: &mut Placer) -> Drawn {
-        let style = stroke(colour.mix(0.75), 1.3);
-        for ((x, _), point) in self.shown(lines) {
+    fn draw_spreads(&self, sheet: &Sheet<'_>, (index, lines): (usize, &Series), placer: &mut Placer) -> Drawn {
+        let style = stroke(series(slot(index, lines)).mix(0.75), 1.3);
+        for ((x, _), point) in self.shown((index, lines)) {
             let Some((low, high)) = point.spread else {
                 continue;
             };
@@ -260,7 +297,7 @@ impl<'a> Layout<'a> {
             .enumerate()
             .flat_map(|(index, lines)| {
                 let colour = series(slot(index, lines));
-                self.shown(lines).into_iter().map(move |(spot, point)| (spot, point, colour))
+                self.shown((index, lines)).into_iter().map(move |(spot, point)| (spot, point, colour))
             })
             .filter(|(spot, ..)| edge.holds(*spot))
             .filter_map(|(spot, point, colour)| Some((spot, point.note.as_ref()?, colour)))

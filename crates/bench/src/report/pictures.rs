@@ -158,7 +158,7 @@ fn picture(what: &str, over: Over, Part { words, lines }: &Part<'_>) -> Result<P
         series,
         ..LineChart::default()
     };
-    Picture::of(&caption, &Chart::LineChart(chart))
+    Picture::of(&caption, &Chart::LineChart(chart.at_values()))
 }
 
 #[cfg(test)]

@@ -185,5 +185,5 @@ fn picture(lines: &[Line]) -> Option<Result<Picture, PictureError>> {
         series,
         ..LineChart::default()
     };
-    Some(Picture::of("Rate by number of connections.".to_owned(), &Chart::LineChart(chart)))
+    Some(Picture::of("Rate by number of connections.".to_owned(), &Chart::LineChart(chart.at_values())))
 }

@@ -125,5 +125,5 @@ fn puts(lines: &[Line]) -> Result<Picture, PictureError> {
         series,
         ..LineChart::default()
     };
-    Picture::of("Each client sends its next call when the last one is answered.", &Chart::LineChart(chart))
+    Picture::of("Each client sends its next call when the last one is answered.", &Chart::LineChart(chart.at_values()))
 }

@@ -41,13 +41,6 @@ struct Roles {
 /// The width of panels side by side, in pixels: three of them are legible on a page of 800.
 const PANEL_WIDTH: f64 = 290.0;
 
-/// The points of all lines at one place of the axis are spread over this share of the way to the next place, so that
-/// none hides another, and none seems to be of another place.
-const DODGE: f64 = 0.3;
-
-/// The room beside the first place and the last one, as a share of the way to the next place.
-const BESIDE: f64 = 0.35;
-
 const SHIFTED: &str = "Every point is of a value with a tick: lines are shifted sideways so that none hides another.";
 
 /// Successive lines also differ in style. Dashes are drawn over solid lines.
@@ -106,26 +99,24 @@ impl<T> Drawing<'_, T> {
         let positive = (0..axis.values.len()).all(|index| axis.number(index).is_some_and(|number| number > 0.0));
         let logarithmic = positive && axis.key != FAST_APPEND;
         let places: Vec<f64> = (0..axis.values.len()).filter_map(|index| axis.number(index)).collect();
-        let count = roles.lines.map_or(1, |lines| view.axes[lines].values.len());
-        let dodge = Dodge::new(&places, logarithmic, count);
         let series = match roles.lines {
             None => vec![Series { marks: true, points: self.points(slice, roles.x), ..Series::default() }],
             Some(lines) => {
                 let line = |value| Series {
                     name: view.axes[lines].phrase(value),
-                    points: dodge.moved(self.points(&slice.with(lines, value), roles.x), value),
+                    points: self.points(&slice.with(lines, value), roles.x),
                     marks: true,
                     line: STYLES[value % STYLES.len()],
                     slot: Some(view.axes[lines].slot(value)),
                     ..Series::default()
                 };
-                (0..count).map(line).collect()
+                (0..view.axes[lines].values.len()).map(line).collect()
             }
         };
         LineChart {
             title: title.to_owned(),
             subtitle: note([words.to_owned(), (self.subtitle)(&view.along(slice, Some(roles.x)))]),
-            x: Ruled { range: dodge.range, ..Ruled::of(&axis.label(), logarithmic).marked(places) },
+            x: Ruled::of(&axis.label(), logarithmic).marked(places),
             y: Ruled::of("Usable throughput (commits/s)", true),
             series,
             rules: Vec::new(),
@@ -136,45 +127,6 @@ impl<T> Drawing<'_, T> {
         let axis = &self.view.axes[x];
         let point = |index| Some(Point { x: axis.number(index)?, ..(self.knee)(&slice.with(x, index))? });
         (0..axis.values.len()).filter_map(point).collect()
-    }
-}
-
-/// The horizontal distance between lines, and the range that shows all of them.
-struct Dodge {
-    /// The distance from line to line: a difference, or one of logarithms.
-    step: f64,
-    lines: usize,
-    logarithmic: bool,
-    /// `None` for a single place.
-    range: Option<(f64, f64)>,
-}
-
-impl Dodge {
-    /// The shift for this number of lines with points at these places.
-    fn new(places: &[f64], logarithmic: bool, lines: usize) -> Self {
-        let mut places: Vec<f64> = places
-            .iter()
-            .map(|place| if logarithmic { place.ln() } else { *place })
-            .filter(|place| place.is_finite())
-            .collect();
-        places.sort_by(f64::total_cmp);
-        places.dedup();
-        let least = places.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-        let step = if least.is_finite() { DODGE * least / lines.max(1) as f64 } else { 0.0 };
-        let back = |place: f64| if logarithmic { place.exp() } else { place };
-        let range = match &places[..] {
-            [first, .., last] => Some((back(first - BESIDE * least), back(last + BESIDE * least))),
-            _ => None,
-        };
-        Self { step, lines, logarithmic, range }
-    }
-
-    fn moved(&self, mut points: Vec<Point>, line: usize) -> Vec<Point> {
-        let offset = (line as f64 - (self.lines as f64 - 1.0) / 2.0) * self.step;
-        for point in &mut points {
-            point.x = if self.logarithmic { point.x * offset.exp() } else { point.x + offset };
-        }
-        points
     }
 }
 

@@ -51,7 +51,7 @@ fn failures(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
         caption,
         &Chart::LineChart(LineChart {
             title: "Failure rate against writers".into(),
-            x: Axis::of("Writers on one object", counts.len() > 1),
+            x: Axis::of("Writers on one object", counts.len() > 1).marked(counts.into_iter().map(f64::from).collect()),
             y: Axis { label: "Failed attempts (%)".into(), range: Some((0.0, 100.0)), ..Axis::default() },
             series,
             ..LineChart::default()
@@ -65,12 +65,13 @@ fn growth(guarded: &[&Measurement]) -> Result<Picture, PictureError> {
         let spread = Some((quantile(&found.success_ms, 0.05), numbers.p95));
         Some(Point { spread, ..Point::at(f64::from(found.writers), numbers.median) })
     });
-    let several = guarded.iter().any(|found| found.writers != guarded[0].writers);
+    let counts: Vec<f64> = guarded.iter().map(|found| f64::from(found.writers)).collect();
+    let several = counts.iter().any(|count| *count != counts[0]);
     Picture::of(
         "Latency of successes: the median, and from the 5th to the 95th percentile.",
         &Chart::LineChart(LineChart {
             title: "Latency of successes against writers".into(),
-            x: Axis::of("Writers on one object", several),
+            x: Axis::of("Writers on one object", several).marked(counts),
             y: Axis::of("Latency (ms)", true),
             series,
             ..LineChart::default()
