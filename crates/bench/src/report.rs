@@ -197,14 +197,14 @@ pub fn apart(lines: &[Line]) -> Option<String> {
     let line = lines.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
     let ((least, most), Line { cell, .. }) = (line.range(), line);
     (ratio(line) > APART).then(|| {
+        let below = if least > 0.0 { format!(" below a factor of {}", digits(most / least)) } else { String::new() };
         format!(
-            "Trials of one cell made {} to {} operations a second ({}, {}). Do not trust differences between cells below a \
-             factor of {}: give more trials (--trials), or longer ones (--duration).",
+            "Trials of one cell made {} to {} operations a second ({}, {}). Do not trust differences between cells{below}: give \
+             more trials (--trials), or longer ones (--duration).",
             digits(least),
             digits(most),
             cell.kind(),
             counted(cell.writers, "client"),
-            digits(ratio(line)),
         )
     })
 }

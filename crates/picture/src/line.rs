@@ -41,8 +41,8 @@ pub struct Axis {
     /// The lowest and the highest value shown; lines are cut there. None, or an invalid range, means one that shows all
     /// points, error bars and rules.
     pub range: Option<(f64, f64)>,
-    /// The values of the points: there are the ticks, as far as their labels have room, and series stand a little beside
-    /// each other. None: the ticks are at round numbers.
+    /// The values of the points: there are the ticks, as far as their labels have room, and series stand a little
+    /// beside each other. None: the ticks are at round numbers.
     pub ticks: Option<Vec<f64>>,
 }
 

@@ -233,3 +233,27 @@ fn what_cannot_be_a_png_is_explained() {
     }
     assert!(matches!(png("<svg", 1.0), Err(PictureError::Svg(_))));
 }
+
+/// Where the axis has ticks at the values of the points, two series with the same points stand beside each other.
+#[test]
+fn points_at_one_value_stand_beside_each_other() {
+    let of = |name: &str| Series {
+        name: name.to_owned(),
+        points: [1.0, 4.0, 16.0].map(|x| Point::at(x, 5.0)).into(),
+        marks: true,
+        slot: Some(0),
+        ..Series::default()
+    };
+    let chart = LineChart { series: vec![of("one"), of("two")], ..LineChart::default() };
+    let places = |chart: LineChart| -> Vec<f64> {
+        let svg = Chart::LineChart(chart).svg().unwrap();
+        let of_circle =
+            |rest: &str| rest.split_once("cx=\"").and_then(|(_, rest)| rest.split_once('"'))?.0.parse().ok();
+        svg.split("<circle").skip(1).filter_map(of_circle).collect()
+    };
+    let apart =
+        |places: &[f64]| places.iter().any(|one| places.iter().any(|other| (3.0..=6.0).contains(&(one - other))));
+    let (over, beside) = (places(chart.clone()), places(chart.at_values()));
+    assert!(!over.is_empty() && !apart(&over), "{over:?}");
+    assert!(apart(&beside), "{beside:?}");
+}

@@ -195,7 +195,7 @@ mod tests {
         let found = line(Protocol::Tickets, Operation::Commit, Start::Warm, 1, 10);
         let of = |trials: &[CellSamples]| apart(&[Line::new(found.cell, trials, None)]);
         assert!(apart(std::slice::from_ref(&found)).unwrap().starts_with("Trials of one cell made 500 to 1000"));
-        assert!(of(&[trial(0, 1000), trial(1, 1000)]).unwrap().contains("took 0 to 1000000"));
+        assert!(of(&[trial(0, 1000), trial(1, 1000)]).unwrap().contains("made 0 to 1000000"));
         for alike in [&[trial(10, 1000), trial(11, 1000)][..], &[trial(0, 1000), trial(0, 1000)], &[trial(1, 1000)]] {
             assert_eq!(of(alike), None);
         }
