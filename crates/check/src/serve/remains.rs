@@ -6,9 +6,8 @@ use glidepath_env::{Env, Key, Payload};
 use glidepath_model::{Instant, Name, Span};
 use glidepath_protocols::registry::Protocol;
 use glidepath_sim::SimEnv;
-use glidepath_table::clients;
 use glidepath_table::files::is_within;
-use glidepath_table::rebase::data_files;
+use glidepath_table::rebase::{data_files, list_paths};
 use iceberg::spec::TableMetadata;
 
 use super::judge::{History, is_reserved};
@@ -95,14 +94,36 @@ impl History {
 
     /// The manifests that a list names; none of another file.
     fn manifests_in(&self, list: &str) -> Vec<String> {
-        let manifests = self.written.get(list).map(|bytes| clients::manifests(bytes));
-        let manifests = manifests.and_then(Result::ok).unwrap_or_default();
-        manifests.into_iter().map(|manifest| manifest.manifest_path).collect()
+        // Not by the library for Iceberg, which panics at some damages.
+        self.written.get(list).and_then(|bytes| list_paths(bytes).ok()).unwrap_or_default()
     }
 
     /// Whether a file is a manifest that cannot be read.
     fn is_unreadable(&self, file: &str) -> bool {
         let is_manifest = file.ends_with("-m0.avro");
         is_manifest && self.written.get(file).is_some_and(|bytes| data_files(bytes, 0).is_err())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use glidepath_table::clients;
+
+    use super::*;
+
+    /// At this one the library for Iceberg panics.
+    #[test]
+    fn a_damaged_manifest_is_no_list() {
+        let (file, name) = ("s3://lake/t/metadata/1-m0.avro", b"manifest_entry");
+        let whole = clients::manifest("s3://lake/t/data/a.parquet", 1, false).unwrap();
+        let mut damaged = whole.to_vec();
+        let at = damaged.windows(name.len()).position(|part| part == name).unwrap();
+        damaged[at + 4] = b'&';
+        for bytes in [whole.to_vec(), damaged] {
+            let mut history = History::default();
+            history.written.insert(file.to_owned(), bytes.into());
+            assert!(history.manifests_in(file).is_empty());
+        }
     }
 }
