@@ -55,12 +55,10 @@ pub(crate) async fn purges(service: Live) {
     loop {
         tokio::time::sleep(Duration::from_secs(15)).await;
         let purged = service.run_purges().await;
-        if let Ok(purged) = &purged
-            && !purged.kept.is_empty()
-        {
+        if !purged.kept.is_empty() {
             tracing::warn!(files = ?purged.kept, "a purge left files that cannot be read, what leads to them, and what they name");
         }
-        told("purging dropped tables", purged.err());
+        told("purging dropped tables", purged.failed);
     }
 }
 

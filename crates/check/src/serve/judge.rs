@@ -85,7 +85,7 @@ pub(super) fn judged(
     history.agrees(book)?;
     let objects = simulation.objects(STORE);
     history.complete(&objects)?;
-    let objects = purged(protocol, &objects);
+    let objects = purged(protocol, &objects)?;
     history.complete(&objects).map_err(|words| format!("after a last purge: {words}"))?;
     history.all_purged(&objects, &deleted)?;
     Ok(history.rebased_of_two(book))

@@ -1,6 +1,8 @@
 //! At the end of a run, is all there that tables refer to, and nothing of what was purged?
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use glidepath_env::{Env, Key, Payload};
 use glidepath_model::{Instant, Name, Span};
@@ -26,16 +28,22 @@ pub(super) struct ToPurge {
     pub(super) file: String,
 }
 
-/// The objects after the purges that are due long after the run, without faults.
-pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> BTreeMap<Key, Payload> {
+/// The objects after the purges that are due long after the run, without faults; an error if one of them fails.
+pub(super) fn purged(protocol: Protocol, objects: &BTreeMap<Key, Payload>) -> Result<BTreeMap<Key, Payload>, String> {
     let mut simulation = calm(objects.iter().map(|(key, payload)| (key, payload.clone())));
+    let failed = Rc::new(RefCell::new(Some("it did not end".to_owned())));
+    let told = Rc::clone(&failed);
     let cleaner = |env: SimEnv| async move {
         env.sleep_until(Instant::ZERO + PURGED).await;
         let (service, ..) = server::service(&env, protocol, 1, server::Ways::default(), &doubting::Hidden::default());
-        let _ = (service.run_purges().await, service.clean_keys().await);
+        let failed = service.run_purges().await.failed.or(service.clean_keys().await.err());
+        told.replace(failed.map(|error| error.message));
     };
     simulation.run([(Instant::ZERO, cleaner)]);
-    simulation.objects(STORE)
+    match failed.take() {
+        None => Ok(simulation.objects(STORE)),
+        Some(why) => Err(format!("the last purge failed, though nothing disturbed it: {why}")),
+    }
 }
 
 /// The object of a file in the warehouse.

@@ -54,7 +54,7 @@ pub(in super::super) fn judged(protocol: Protocol, simulation: &Simulation, book
     history.agrees(&book.lance)?;
     let objects = simulation.objects(STORE);
     history.complete(&book.lance, &objects)?;
-    let objects = purged(protocol, &objects);
+    let objects = purged(protocol, &objects)?;
     history.complete(&book.lance, &objects).map_err(|words| format!("after a last purge: {words}"))?;
     history.all_purged(&objects)
 }
