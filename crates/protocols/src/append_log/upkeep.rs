@@ -72,14 +72,16 @@ impl<E: Env> AppendLog<E> {
         Ok(None)
     }
 
-    /// The same for a check, which reports a segment that cannot be read when it comes to it.
-    async fn first_perhaps_kept(&self, numbers: &[u64]) -> Option<u64> {
+    /// The same for a check, which reports a segment that cannot be read when it comes to it: that one, and the error.
+    async fn first_perhaps_kept(&self, numbers: &[u64]) -> (Option<u64>, Result<(), LoadError>) {
         for number in numbers {
-            if !self.is_emptied(*number).await.unwrap_or(false) {
-                return Some(*number);
+            match self.is_emptied(*number).await {
+                Ok(true) => {}
+                Ok(false) => return (Some(*number), Ok(())),
+                Err(error) => return (Some(*number), Err(error)),
             }
         }
-        None
+        (None, Ok(()))
     }
 
     /// The oldest version from which all versions can be read.
@@ -234,7 +236,7 @@ impl<E: Env> Look<'_, E> {
     /// also before the oldest checkpoint that is left.
     async fn checkpoints(&mut self, numbers: &[u64], segments: &[(u64, bool)]) {
         let keys = &self.log.shared_state.keys;
-        let first = self.log.first_perhaps_kept(numbers).await;
+        let (first, _) = self.log.first_perhaps_kept(numbers).await;
         for number in numbers {
             let object = keys.checkpoint(*number);
             match self.log.read_checkpoint(*number).await {
@@ -257,11 +259,19 @@ impl<E: Env> Look<'_, E> {
         let (mut missing, mut lost) = (must.filter(|number| numbers.binary_search(number).is_err()), 0);
         for number in missing.by_ref().take(MOST_MISSING) {
             // A vacuum may have removed it after it was listed as kept, and a writer may have put it after the listing.
-            let vacuumed = number > 0 && self.log.is_emptied(number).await.unwrap_or(false);
-            if !vacuumed && matches!(self.log.read_checkpoint(number).await, Ok(None)) {
-                let found = "it is missing, though its segment is not the newest".to_owned();
-                self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
-                lost += 1;
+            if !matches!(self.log.read_checkpoint(number).await, Ok(None)) {
+                continue;
+            }
+            match self.log.is_emptied(number).await {
+                Ok(true) if number > 0 => {}
+                Err(error) => {
+                    self.finds(Severity::Unread, "unread", keys.segment(number), error.to_string(), "try again")
+                }
+                Ok(_) => {
+                    let found = "it is missing, though its segment is not the newest".to_owned();
+                    self.finds(Severity::Damage, "missing-checkpoint", keys.checkpoint(number), found, RESTORE);
+                    lost += 1;
+                }
             }
         }
         if let Some(next) = missing.next().filter(|_| lost > 0) {
@@ -275,7 +285,7 @@ impl<E: Env> Look<'_, E> {
 
     /// Walks the log from checkpoint to checkpoint, as far as it can be read from each.
     async fn stretches(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
-        let mut from = self.log.first_perhaps_kept(numbers).await;
+        let (mut from, _) = self.log.first_perhaps_kept(numbers).await;
         let mut ended_well = false;
         while let Some(number) = from {
             let next = |behind: u64| numbers.iter().copied().find(|other| *other > behind);
@@ -340,13 +350,18 @@ impl<E: Env> Look<'_, E> {
                 (number, Severity::Damage, "missing-segment", keys.segment(number), found)
             }
             End::Emptied(number) => {
-                let first = self.log.first_perhaps_kept(&self.log.checkpoint_numbers().await?).await;
+                let (first, known) = self.log.first_perhaps_kept(&self.log.checkpoint_numbers().await?).await;
                 if let Some(first) = first.filter(|first| *first > number) {
                     // A vacuum ran meanwhile.
                     return Ok((Some(first), true));
                 }
                 let found = "it was emptied, and a segment before it was not".to_owned();
-                (number, Severity::Damage, "emptied-segment", keys.segment(number), found)
+                match (first, known) {
+                    (Some(first), Err(error)) => {
+                        (number, Severity::Unread, "unread", keys.segment(first), error.to_string())
+                    }
+                    _ => (number, Severity::Damage, "emptied-segment", keys.segment(number), found),
+                }
             }
             End::Damaged(number, words) => {
                 (number, Severity::Damage, "undecodable-segment", keys.segment(number), words)
@@ -387,9 +402,19 @@ impl<E: Env> Look<'_, E> {
 
     /// The hint names a checkpoint that was not listed: one newer than the listing, or one that was lost.
     async fn hint_ahead(&mut self, object: Key, number: u64) {
-        if !matches!(self.log.read_checkpoint(number).await, Ok(Some(_))) {
-            let found = format!("it names checkpoint {number}, which is missing: newer versions may be lost");
-            self.finds(Severity::Damage, "hint-ahead", object, found, RESTORE);
+        let emptied = match self.log.read_checkpoint(number).await {
+            Ok(Some(_)) => return,
+            Err(LoadError::Failed(cause)) => Err(LoadError::Failed(cause)),
+            Ok(None) | Err(LoadError::Undecodable(_) | LoadError::NotFound) => self.log.is_emptied(number).await,
+        };
+        match emptied {
+            // It was written after the listing, and vacuumed.
+            Ok(true) => {}
+            Ok(false) => {
+                let found = format!("it names checkpoint {number}, which is missing: newer versions may be lost");
+                self.finds(Severity::Damage, "hint-ahead", object, found, RESTORE);
+            }
+            Err(error) => self.finds(Severity::Unread, "unread", object, error.to_string(), "try again"),
         }
     }
 }

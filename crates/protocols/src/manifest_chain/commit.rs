@@ -259,6 +259,8 @@ impl<E: Env> ManifestChain<E> {
                     );
                     return Outcome::Unknown(Cause::words(words));
                 }
+                // On so old a base, what is in the slot may have been put there after a vacuum had emptied it.
+                Ok(Some(_)) if !is_recent(since, self.env.now()) => return Outcome::Conflict(None),
                 Ok(Some(found)) => {
                     self.know(&found);
                     return Outcome::Conflict(Some(found));

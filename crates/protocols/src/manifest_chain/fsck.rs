@@ -93,6 +93,8 @@ struct Look<'a, E: Env> {
     object: (Version, Bytes),
     /// Entries of that version that could be read.
     count: i64,
+    /// Whether it is known: not if a page could not be read, which another time can be.
+    has_count: bool,
     /// The error in the number of entries of the version checked last.
     off_by: i64,
     /// Whether something that could not be read may refer to any object.
@@ -118,6 +120,7 @@ impl<E: Env> ManifestChain<E> {
             missing: BTreeSet::new(),
             object: (Version(0), Bytes::new()),
             count: 0,
+            has_count: true,
             off_by: 0,
             blind: false,
             vanished: Vec::new(),
@@ -129,11 +132,13 @@ impl<E: Env> ManifestChain<E> {
             look.gap(version, version);
         }
         let mut checked = look.checked;
-        // Versions that a vacuum has made old meanwhile may be missing.
-        if let Ok(head) = self.load().await
-            && head.oldest_kept() > checked.oldest
-        {
-            checked.findings.retain(|finding| finding.version.is_none_or(|version| version >= head.oldest_kept()));
+        // Versions that a vacuum has made old meanwhile may be missing. Of a chain that is damaged, that is not known.
+        match self.load().await {
+            Ok(head) if head.oldest_kept() > checked.oldest => {
+                checked.findings.retain(|finding| finding.version.is_none_or(|version| version >= head.oldest_kept()));
+            }
+            Err(LoadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+            Ok(_) | Err(LoadError::Undecodable(_) | LoadError::NotFound) => {}
         }
         checked.findings.sort_by_key(Finding::severity);
         Ok(checked)
@@ -357,7 +362,12 @@ impl<E: Env> Look<'_, E> {
                 Ok(bytes) => {
                     let says = Version(u64::from_le_bytes(bytes));
                     if says > newest && self.chain.version_at(says).await?.is_none() {
-                        Trouble::HintAhead(says)
+                        match self.chain.load().await {
+                            // It was written after the versions were listed, and its version was vacuumed.
+                            Ok(head) if says <= head.version() => return Ok(()),
+                            Err(LoadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+                            Ok(_) | Err(LoadError::Undecodable(_) | LoadError::NotFound) => Trouble::HintAhead(says),
+                        }
                     } else if newest.since(says) >= HINT_LATE {
                         Trouble::HintBehind(Some(says))
                     } else {

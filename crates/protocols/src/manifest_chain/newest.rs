@@ -74,7 +74,7 @@ impl<E: Env> ManifestChain<E> {
             Some(known) => known,
             None => self.open().await?,
         };
-        let (mut search, mut reads) = (Search::from(head.version()), 0);
+        let (mut search, mut reads, mut openings) = (Search::from(head.version()), 0, 0);
         // The first version that was missing, and a time just before.
         let mut missing = None::<(Version, Instant)>;
         loop {
@@ -85,6 +85,11 @@ impl<E: Env> ManifestChain<E> {
             // Read so late that the missing version may have been written and vacuumed: find the current end of the
             // chain.
             if round.missing.is_some() && !head.is_recent(self.env.now()) {
+                openings += 1;
+                if openings > OPENINGS {
+                    let words = "the store answers so slowly that what it says is too old when it comes";
+                    return Err(LoadError::Failed(Cause::words(words)));
+                }
                 head = self.open().await?;
                 (search, missing) = (Search::from(head.version()), None);
                 continue;

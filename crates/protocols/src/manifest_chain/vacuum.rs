@@ -113,11 +113,16 @@ impl<E: Env> ManifestChain<E> {
         }
         let head = self.load().await?;
         // Step 0.
-        if !mutant::is(Mutant::NewestUnread) {
-            self.read_whole(&head).await.map_err(|error| match error {
+        if !mutant::is(Mutant::NewestUnread)
+            && let Err(error) = self.read_whole(&head).await
+        {
+            if let Some(kept) = self.kept_since(head.version()).await? {
+                return Ok(kept);
+            }
+            return Err(match error {
                 LoadError::Undecodable(cause) => VacuumError::Damaged(cause),
                 error => VacuumError::Load(error),
-            })?;
+            });
         }
         let oldest = self.oldest_to_keep(&head, grace).await?;
         if oldest > head.oldest_kept() {
@@ -130,7 +135,10 @@ impl<E: Env> ManifestChain<E> {
             return Ok(swept);
         }
         // Also if no version became old: an earlier vacuum may have stopped, or a writer that slept may have written.
-        let needed = self.needed_by(oldest).await?;
+        let needed = match self.needed_by(oldest).await {
+            Ok(needed) => needed,
+            Err(error) => return self.kept_since(oldest).await?.ok_or(error),
+        };
         let mut swept = Swept { oldest, ..swept };
         let behind = self.shared_state.keys.version(oldest);
         swept.versions = self
@@ -201,6 +209,13 @@ impl<E: Env> ManifestChain<E> {
             }
         }
         Err(VacuumError::Commit(Cause::words(format!("other writers committed first {TRIES} times"))))
+    }
+
+    /// What another vacuum keeps that does not keep this version any more, so that what was missing in it is no damage.
+    async fn kept_since(&self, version: Version) -> Result<Option<Swept>, LoadError> {
+        let head = self.load().await?;
+        let swept = Swept { oldest: head.oldest_kept(), newest: head.version(), ..Swept::default() };
+        Ok((head.oldest_kept() > version).then_some(swept))
     }
 
     /// Step 3.

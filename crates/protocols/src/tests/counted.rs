@@ -53,6 +53,8 @@ pub(crate) struct World {
     /// Puts by key, whatever their outcome.
     puts: Rc<RefCell<BTreeMap<Key, u64>>>,
     unread: Rc<RefCell<Option<Key>>>,
+    /// How many reads there are before the one that fails.
+    failing: Rc<Cell<Option<u64>>>,
     /// What happens between each read and its answer.
     read: Rc<RefCell<Option<Each>>>,
     /// What happens between the next listing and its answer.
@@ -134,6 +136,16 @@ impl World {
         *self.unread.borrow_mut() = Some(Key::new(key));
     }
 
+    /// The read after so many fails, and no other.
+    pub(crate) fn fail_read(&self, after: u64) {
+        self.failing.set(Some(after));
+    }
+
+    /// Whether that read has been made.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failing.get().is_none()
+    }
+
     pub(crate) fn pass(&self, time: Span) {
         self.now.set(self.now.get() + time);
     }
@@ -204,7 +216,9 @@ impl World {
     }
 
     fn read(&self, key: &Key, range: std::ops::Range<u64>) -> Result<Object, ReadError> {
-        if self.unread.borrow().as_ref() == Some(key) {
+        let failing = self.failing.get();
+        self.failing.set(failing.and_then(|reads| reads.checked_sub(1)));
+        if failing == Some(0) || self.unread.borrow().as_ref() == Some(key) {
             return Err(ReadError::Failed(Cause::words("on purpose")));
         }
         let (whole, generation) = self.objects.borrow().get(key).cloned().ok_or(ReadError::NotFound)?;

@@ -5,6 +5,7 @@ use glidepath_env::{Guard, Key, ObjectStore, Payload};
 use super::super::AppendLog;
 use super::cases::{catalog, commit, shared_state};
 use crate::tests::counted::{World, at_once};
+use crate::upkeep::Severity;
 
 /// Two records close a segment.
 fn log(world: &World) -> AppendLog<World> {
@@ -55,4 +56,52 @@ fn segments_that_close_between_two_listings_are_no_damage() {
     });
     assert_eq!(found(&world), []);
     assert_eq!(world.keys("catalog/checkpoint/").len(), 7);
+}
+
+/// Those that are damage, and not only what could not be read.
+fn damage(world: &World) -> Vec<(&'static str, String)> {
+    let findings = at_once(log(world).fsck(false)).map(|report| report.findings).unwrap_or_default();
+    let damage = findings.into_iter().filter(|finding| finding.severity == Severity::Damage);
+    damage.map(|finding| (finding.trouble, finding.object.as_str().to_owned())).collect()
+}
+
+#[test]
+fn a_read_that_fails_once_is_no_damage() {
+    for emptied in [0, 4] {
+        for place in 0.. {
+            let world = grown(21);
+            at_once(log(&world).empty_before(emptied)).unwrap();
+            world.fail_read(place);
+            assert_eq!(damage(&world), [], "{emptied}, {place}");
+            if !world.has_failed() {
+                assert!(place > 10, "{place}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_written_and_vacuumed_meanwhile_is_no_damage() {
+    for place in 0.. {
+        let world = grown(9);
+        let (other, mut reads) = (world.clone(), 0);
+        let made = std::rc::Rc::new(std::cell::Cell::new(false));
+        let making = std::rc::Rc::clone(&made);
+        world.when_read(move || {
+            if reads == place {
+                for metadata in 10..30 {
+                    at_once(commit(&log(&other), metadata));
+                }
+                at_once(log(&other).empty_before(9)).unwrap();
+                making.set(true);
+            }
+            reads += 1;
+        });
+        assert_eq!(damage(&world), [], "{place}");
+        if !made.get() {
+            assert!(place > 5, "{place}");
+            return;
+        }
+    }
 }

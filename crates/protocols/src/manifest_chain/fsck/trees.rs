@@ -41,7 +41,7 @@ impl<E: Env> Look<'_, E> {
         // If only one of the two has indices, their rules differ.
         let newer = newer.filter(|newer| newer.indexed == at.indexed);
         if newer.is_none() {
-            self.count = 0;
+            (self.count, self.has_count) = (0, true);
         }
         let mut walk = Walk::new(newer.and_then(|newer| newer.root), at.root);
         let (mut whole, mut last) = (true, None::<Key>);
@@ -51,7 +51,9 @@ impl<E: Env> Look<'_, E> {
                 Step::Open { before, now } => {
                     let mut pages = [None, None];
                     if let Some(before) = before {
-                        pages[0] = self.page(before).await?.ok().map(|page| (before, page));
+                        let page = self.page(before).await?;
+                        self.has_count &= !matches!(page, Err(Lost::Unread));
+                        pages[0] = page.ok().map(|page| (before, page));
                     }
                     if let Some((now, bound)) = now {
                         self.checked.pages += 1;
@@ -63,6 +65,7 @@ impl<E: Env> Look<'_, E> {
                             }
                             Err(lost) => {
                                 whole = false;
+                                self.has_count &= !matches!(lost, Lost::Unread);
                                 self.lost(at, now, lost, &bound, &walk);
                             }
                         }
@@ -78,7 +81,9 @@ impl<E: Env> Look<'_, E> {
         }
         if whole {
             self.checked.whole = self.checked.whole.or(Some(at.version));
-            self.compare_count(at);
+            if self.has_count {
+                self.compare_count(at);
+            }
         }
         Ok(())
     }

@@ -12,9 +12,9 @@ use crate::manifest_chain::{Attempt, Grace, Layout, ManifestChain, SharedState, 
 use crate::mutant::{self, Mutant};
 use crate::tests::counted::{World, at_once};
 
-type Chain = ManifestChain<World>;
+pub(super) type Chain = ManifestChain<World>;
 
-fn create(text: &str) -> Action {
+pub(super) fn create(text: &str) -> Action {
     Action::Create { name: Name::parse(text).unwrap(), entry: Entry::table(None, TableState::new(1)) }
 }
 
@@ -23,7 +23,7 @@ fn drop_of(text: &str) -> Action {
 }
 
 /// A catalog in which every commit puts packs.
-fn created(layout: Layout) -> (World, Chain, Snapshot) {
+pub(super) fn created(layout: Layout) -> (World, Chain, Snapshot) {
     let world = World::default();
     let sizes = Sizes { block_bytes: 512, part_bytes: 1 };
     let chain = world.chain(SharedState::new("", 1 << 20).inline_up_to(0).whole_sized(sizes));
@@ -33,7 +33,7 @@ fn created(layout: Layout) -> (World, Chain, Snapshot) {
     (world, chain, head)
 }
 
-fn attempt(chain: &Chain, base: &Snapshot, action: Action) -> Attempt {
+pub(super) fn attempt(chain: &Chain, base: &Snapshot, action: Action) -> Attempt {
     at_once(chain.attempt(base, &[&[action]])).1
 }
 
@@ -253,12 +253,12 @@ fn a_pack_of_a_version_that_could_not_follow_is_damage() {
     assert!(checked.is_damaged() && ahead == 2, "{:?}", words(&checked));
 }
 
-fn shared_state() -> SharedState {
+pub(super) fn shared_state() -> SharedState {
     SharedState::new("", 1 << 20)
 }
 
 /// Commits, hours apart, and removes all but the newest version.
-fn go_on_for_hours(world: &World, chain: &Chain) {
+pub(super) fn go_on_for_hours(world: &World, chain: &Chain) {
     for _ in 0..3 {
         world.pass(Span::from_secs(3600));
         let name = format!("later-{}", at_once(chain.load()).unwrap().version().0);
