@@ -55,6 +55,10 @@ fn where_nobody_listens() {
         says(&error, &[named, "Connection refused"]);
         assert!(!error.contains("hidden") && !error.contains("aGlkZGVu"), "a secret in {error}");
     }
+    for variable in ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"] {
+        let error = fails("s3://bucket/prefix", &[&ANY_KEYS[..], &[(variable, "http://127.0.0.1:1")]].concat(), 1);
+        says(&error, &["s3://bucket/prefix", "Connection refused"]);
+    }
 }
 
 #[test]

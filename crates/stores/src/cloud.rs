@@ -94,6 +94,8 @@ impl CloudStore {
     /// [`OpenError`] says what is wrong with the URL or missing in the environment.
     pub fn open(url: &Url, options: &Options) -> Result<Self, OpenError> {
         let address = Address::parse(url)?;
+        let shown = address.shown.clone();
+        let address = connect::located(address).map_err(|why| OpenError::Unusable { url: shown, why })?;
         let tally = Arc::new(counts::Tally::default());
         let unusable = |why| OpenError::Unusable { url: address.shown.clone(), why };
         let emulator = address.provider == Provider::Gcs && address.in_the_clear();
@@ -160,32 +162,35 @@ impl CloudStore {
             let permit = self.permit().await;
             let result = self.read_once(path, options).await;
             drop(permit);
-            if range.is_some() && result.is_err() && trace.succeeded() {
+            let result = match result {
                 // Azurite answers 206 without a range if the object is too short, which the library reports as an
                 // error.
-                return Ok(None);
-            }
+                Err(Unread::Head(_)) if range.is_some() && trace.succeeded() => return Ok(None),
+                Err(Unread::Head(error) | Unread::Body(error)) => Err(error),
+                Ok(read) => Ok(read),
+            };
             let ending = trace.ending(result.as_ref().err().map(|error| error as _));
             match (outcome::of_read(&ending), result) {
                 (ReadMeaning::Done, Ok(read)) => return Ok(Some(read)),
                 (ReadMeaning::NotFound, _) => return Err(ReadError::NotFound),
                 (ReadMeaning::BeyondEnd, _) => return Ok(None),
-                (ReadMeaning::Failed { later: true }, _) if self.may_repeat(operation, &mut repeated).await => {}
+                (ReadMeaning::Unconfirmed, _) if head => return Box::pin(self.read(path, Some(0..1), false)).await,
+                (ReadMeaning::Failed { later: true } | ReadMeaning::Unconfirmed, _)
+                    if self.may_repeat(operation, &mut repeated).await => {}
                 _ => return Err(ReadError::Failed(self.cause(&ending))),
             }
         }
     }
 
-    async fn read_once(&self, path: &Path, options: GetOptions) -> object_store::Result<Read> {
+    async fn read_once(&self, path: &Path, options: GetOptions) -> Result<Read, Unread> {
         let head = options.head;
-        let result = self.0.client.objects().get_opts(path, options).await?;
+        let result = self.0.client.objects().get_opts(path, options).await.map_err(Unread::Head)?;
         let (size, version, etag) = (result.meta.size, result.meta.version.clone(), result.meta.e_tag.clone());
         let written_ms = u64::try_from(result.meta.last_modified.timestamp_millis()).ok();
-        let bytes = if head { Bytes::new() } else { result.bytes().await? };
-        let tag = tag(self.provider(), etag, version).ok_or_else(|| object_store::Error::Generic {
-            store: "cloud",
-            source: "the answer has no tag (ETag or generation)".into(),
-        })?;
+        let bytes = if head { Bytes::new() } else { result.bytes().await.map_err(Unread::Body)? };
+        let source = "the answer has no tag (ETag or generation)".into();
+        let untagged = || Unread::Body(object_store::Error::Generic { store: "cloud", source });
+        let tag = tag(self.provider(), etag, version).ok_or_else(untagged)?;
         Ok(Read { bytes, size, tag, written_ms })
     }
 
@@ -222,6 +227,14 @@ impl CloudStore {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Why an answer could not be used.
+enum Unread {
+    /// There was none, or its head is not of a success.
+    Head(object_store::Error),
+    /// Its body broke off, or it has no tag.
+    Body(object_store::Error),
 }
 
 struct Read {
@@ -270,7 +283,8 @@ impl ObjectStore for CloudStore {
             Some(Read { size, tag, written_ms, .. }) => {
                 Ok(Metadata { size: ByteSize::from_bytes(size), tag, written_ms })
             }
-            None => Err(ReadError::Failed(Cause::words("the store answered as if a range had been asked for"))),
+            // An object that came between a HEAD and its confirmation, and is empty.
+            None => Err(ReadError::Failed(Cause::words("the object changed while it was looked at; try again"))),
         }
     }
 

@@ -34,7 +34,9 @@ async fn child() {
 fn probe(url: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["child", "--exact", "--nocapture"]).env(TASK, url);
-    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_STORAGE_KEY", "HOME"] {
+    let own = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+    let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_STORAGE_KEY", "HOME"];
+    for name in own.into_iter().chain(keys) {
         command.env_remove(name);
     }
     command.envs(variables.iter().copied());
@@ -63,6 +65,39 @@ fn wrong_keys_for_s3() {
     // This server answers 404 here, which must not count as a missing object.
     says(&wrong("nobody", "hidden"), &["404 XAdminUserNotFound", "check the credentials"]);
     says(&probe(url.as_str(), &[]), &["403", "check the credentials"]);
+}
+
+/// Else what the library requests would go elsewhere than what is requested without it.
+#[test]
+fn the_environment_moves_no_request_to_another_server() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let account = r#"{"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": true,
+        "gcs_base_url": "http://127.0.0.1:2"}"#;
+    std::io::Write::write_all(&mut file, account.as_bytes()).unwrap();
+    let account = file.path().to_str().unwrap();
+    let key = ("AZURE_STORAGE_KEY", "aGlkZGVu");
+    for (url, variables) in [
+        ("az://c?endpoint=http://127.0.0.1:1/account", vec![key, ("AZURE_STORAGE_USE_EMULATOR", "true")]),
+        ("az://c?endpoint=http://127.0.0.1:1/account", vec![key, ("AZURE_USE_FABRIC_ENDPOINT", "true")]),
+        ("gs://b?endpoint=https://127.0.0.1:1", vec![("GOOGLE_SERVICE_ACCOUNT", account)]),
+        (
+            "gs://b?endpoint=https://127.0.0.1:1",
+            vec![("GOOGLE_SERVICE_ACCOUNT", account), ("GOOGLE_BASE_URL", "http://127.0.0.1:2")],
+        ),
+    ] {
+        says(&probe(url, &variables), &["no connection to 127.0.0.1:1:"]);
+    }
+}
+
+#[test]
+fn a_wrong_endpoint_in_the_environment_is_named() {
+    says(&probe("s3://b", &[("AWS_ENDPOINT", "127.0.0.1")]), &["AWS_ENDPOINT: its endpoint must begin with http://"]);
+}
+
+/// As with an endpoint in the URL: nothing asks for the role of this machine.
+#[test]
+fn a_plain_endpoint_in_the_environment_gets_no_role() {
+    says(&probe("s3://b", &[("AWS_ENDPOINT_URL", "http://127.0.0.1:1")]), &["no connection to 127.0.0.1:1:"]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn with_credentials(test: &str, body: impl Future<Output = ()>) {
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]).env(CHILD, "1");
-    for name in ["AWS_ENDPOINT_URL", "AWS_PROFILE", "AWS_DEFAULT_REGION"] {
+    for name in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_PROFILE", "AWS_DEFAULT_REGION"] {
         command.env_remove(name);
     }
     // A wrong endpoint in the environment must be ignored if the URL has one.

@@ -27,7 +27,7 @@ struct Gauge {
 /// this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers every request with 404 after the permitted number has been in flight; then waits a little, so that an extra
+/// Answers every request with 403 after the permitted number has been in flight; then waits a little, so that an extra
 /// one could arrive.
 async fn serve(mut client: TcpStream, gauge: Arc<Gauge>, permitted: usize) -> std::io::Result<()> {
     let mut head = Vec::new();
@@ -51,7 +51,7 @@ async fn serve(mut client: TcpStream, gauge: Arc<Gauge>, permitted: usize) -> st
     tokio::time::sleep(Duration::from_millis(20)).await;
     // Counted down before the client can know of the answer.
     gauge.now.fetch_sub(1, Ordering::SeqCst);
-    client.write_all(b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").await?;
+    client.write_all(b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").await?;
     client.shutdown().await
 }
 

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use glidepath_env::{Appended, Cause, Denial, Key, Payload, PutError, Tag};
 use http::header::ETAG;
 use http::{HeaderMap, Method};
@@ -57,8 +57,16 @@ impl CloudStore {
         }
     }
 
+    /// The size of the object after this append.
+    fn end_of(&self, body: &Bytes, offset: u64) -> Result<u64, PutError> {
+        offset.checked_add(body.len() as u64).ok_or_else(|| {
+            let shown = &self.0.address.shown;
+            PutError::Refused(Denial::words(format!("{shown}: no object is as long as {offset} bytes and more")))
+        })
+    }
+
     async fn append_by_offset(&self, path: &Path, body: Bytes, offset: u64) -> Result<Appended, PutError> {
-        let end = offset + body.len() as u64;
+        let end = self.end_of(&body, offset)?;
         let headers = vec![("x-amz-write-offset-bytes", offset.to_string())];
         let request = || Request { method: Method::PUT, path, query: "", headers: headers.clone(), body: body.clone() };
         let answer = self.write_by_hand(Operation::Append, Condition::Offset, request).await;
@@ -75,7 +83,7 @@ impl CloudStore {
     }
 
     async fn append_block(&self, path: &Path, body: Bytes, offset: u64) -> Result<Appended, PutError> {
-        let end = offset + body.len() as u64;
+        let end = self.end_of(&body, offset)?;
         let headers = vec![("x-ms-blob-condition-appendpos", offset.to_string())];
         let request = || Request {
             method: Method::PUT,
@@ -192,8 +200,9 @@ fn flat(payload: Payload) -> Result<Bytes, PutError> {
     }
     let size = usize::try_from(payload.size().as_bytes());
     let size = size.map_err(|error| PutError::Refused(Denial::certain(Cause::from_error(error))))?;
-    let mut flat = BytesMut::with_capacity(size);
+    let mut flat = Vec::new();
+    flat.try_reserve_exact(size).map_err(|error| PutError::Refused(Denial::certain(Cause::from_error(error))))?;
     flat.extend_from_slice(&payload.bytes);
     flat.resize(size, 0);
-    Ok(flat.freeze())
+    Ok(flat.into())
 }

@@ -10,7 +10,7 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::list::PaginatedListStore;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 
-use super::address::Address;
+use super::address::{Address, endpoint};
 use super::aws_files::{self, Profile};
 use super::outcome::Provider;
 use super::session::{Sessions, Source};
@@ -59,6 +59,21 @@ pub(crate) fn connect(address: &Address, connector: &Connector, repeats: u32) ->
     }
 }
 
+/// The variables that name an endpoint: two of Amazon's tools, and the one of libraries in Rust.
+const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+
+/// With the endpoint that the environment names, if the URL of a store on S3 has none.
+pub(crate) fn located(address: Address) -> Result<Address, String> {
+    let named = || ENDPOINTS.into_iter().find_map(|name| Some((name, variable(name)?)));
+    let endpoint = match address.endpoint {
+        None if address.provider == Provider::S3 => {
+            named().map(|(name, value)| endpoint(&value).map_err(|why| format!("{name}: {why}")))
+        }
+        given => given.map(Ok),
+    };
+    Ok(Address { endpoint: endpoint.transpose()?, ..address })
+}
+
 fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client, Signed), String> {
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&address.bucket)
@@ -68,9 +83,7 @@ fn s3(address: &Address, connector: &Connector, repeats: u32) -> Result<(Client,
     let profile = profile(address)?;
     let region = address.region.clone().or_else(|| variable("AWS_REGION")).or_else(|| variable("AWS_DEFAULT_REGION"));
     let region = region.or_else(|| profile.as_ref()?.region.clone()).unwrap_or_else(|| "us-east-1".to_owned());
-    let endpoint =
-        address.endpoint().or_else(|| variable("AWS_ENDPOINT_URL_S3")).or_else(|| variable("AWS_ENDPOINT_URL"));
-    let base = url_of_bucket(address, endpoint.as_deref(), &region);
+    let base = url_of_bucket(address, address.endpoint().as_deref(), &region);
     let keys = profile.and_then(|profile| profile.keys);
     // An unencrypted endpoint is a user's own server. Without an access key, requests to it are anonymous: the
     // credentials of the machine's role must not be sent there.
@@ -144,7 +157,9 @@ fn azure(address: &Address, connector: &Connector) -> Result<(Client, Signed), S
         true => format!("{words}: add ?account=NAME to the URL, or set AZURE_STORAGE_ACCOUNT_NAME"),
         false => words,
     };
-    let store = builder.with_endpoint(service.clone()).build().map_err(|error| named(chain(&error)))?;
+    // Exactly this URL, whatever the environment says, because requests without the library use it too.
+    builder = builder.with_use_emulator(false).with_use_fabric_endpoint(false).with_endpoint(service.clone());
+    let store = builder.build().map_err(|error| named(chain(&error)))?;
     let credentials = Credentials::Azure { provider: store.credentials().clone(), account };
     Ok((Client::Azure(store), Signed::new(connector.client(), format!("{service}/{}", address.bucket), credentials)))
 }
@@ -157,15 +172,15 @@ fn gcs(address: &Address, connector: &Connector) -> Result<(Client, Signed), Str
     };
     let mut builder =
         builder.with_bucket_name(&address.bucket).with_retry(no_repeats()).with_http_connector(connector.clone());
-    if let Some(endpoint) = address.endpoint() {
-        builder = builder.with_base_url(&endpoint);
-    }
+    let service = address.endpoint().unwrap_or_else(|| "https://storage.googleapis.com".to_owned());
+    // Exactly this URL, whatever the environment and files of credentials say, because requests without the library use
+    // it too.
+    builder = builder.with_base_url(&service);
     if address.in_the_clear() {
         // An emulator needs no token, and one sent unencrypted would be disclosed.
         let nobody = GcpCredential { bearer: String::new() };
         builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody)));
     }
-    let service = address.endpoint().unwrap_or_else(|| "https://storage.googleapis.com".to_owned());
     let store = builder.build().map_err(|error| chain(&error))?;
     let credentials =
         if address.in_the_clear() { Credentials::None } else { Credentials::Gcs(store.credentials().clone()) };

@@ -1,10 +1,12 @@
 //! Translates uploads for an emulator of Google Cloud Storage. fake-gcs-server, the only emulator, accepts uploads in
 //! Google's JSON dialect only, but the client library sends them in the XML dialect. For plain `http://` endpoints a
 //! PUT is translated into a media upload, and the answer into what the library expects. Requests to Google itself are
-//! not changed.
+//! not changed. Nor does the emulator name an error by its code, as Google does: its 404 gets that of a missing object.
 
 use async_trait::async_trait;
-use http::{HeaderValue, Method, Uri};
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, StatusCode, Uri};
 use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
 
 /// A client that translates.
@@ -19,7 +21,7 @@ struct Translator(HttpClient);
 impl HttpService for Translator {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         if request.method() != Method::PUT {
-            return self.0.execute(request).await;
+            return self.0.execute(request).await.map(named);
         }
         let guard = request.headers_mut().remove("x-goog-if-generation-match");
         let guard = guard.as_ref().and_then(|value| value.to_str().ok());
@@ -37,6 +39,16 @@ impl HttpService for Translator {
         }
         Ok(HttpResponse::from_parts(parts, body.into()))
     }
+}
+
+/// The answer, with the code of a missing object if it is a 404.
+fn named(response: HttpResponse) -> HttpResponse {
+    if response.status() != StatusCode::NOT_FOUND {
+        return response;
+    }
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    HttpResponse::from_parts(parts, Bytes::from_static(b"<Error><Code>NoSuchKey</Code></Error>").into())
 }
 
 /// The upload URL for a PUT to `/bucket/name`. The name is already percent-encoded, so a query can contain it

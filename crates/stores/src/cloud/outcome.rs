@@ -100,6 +100,8 @@ pub(crate) enum ReadMeaning {
     BeyondEnd,
     /// There is no such object.
     NotFound,
+    /// A 404 without the provider's code. A HEAD has none; of anything else, something on the way may have answered.
+    Unconfirmed,
     /// The read failed; this says nothing about the object.
     Failed {
         /// Whether a repeat may help.
@@ -147,6 +149,7 @@ fn of_write_answer(provider: Provider, condition: Condition, answer: &Answer) ->
 pub(crate) fn of_delete(provider: Provider, ending: &Ending) -> WriteMeaning {
     match ending {
         Ending::Answered(answer) if says_missing(answer) => WriteMeaning::Done,
+        Ending::Answered(Answer { status: 404, code: None, .. }) => WriteMeaning::Unknown,
         ending => of_write(provider, Condition::None, ending),
     }
 }
@@ -161,6 +164,7 @@ pub(crate) fn of_read(ending: &Ending) -> ReadMeaning {
         Ending::Answered(answer) => match answer.status {
             200..=299 => ReadMeaning::Done,
             404 if says_missing(answer) => ReadMeaning::NotFound,
+            404 if answer.code.is_none() => ReadMeaning::Unconfirmed,
             416 => ReadMeaning::BeyondEnd,
             408 | 429 | 500 | 502..=599 => ReadMeaning::Failed { later: true },
             _ => ReadMeaning::Failed { later: false },
@@ -170,8 +174,7 @@ pub(crate) fn of_read(ending: &Ending) -> ReadMeaning {
 
 /// Whether a request had no effect because there is no such object.
 pub(crate) fn names_missing(ending: &Ending) -> bool {
-    let code = |answer: &Answer| names_missing_object(answer.code.as_deref().unwrap_or_default());
-    matches!(ending, Ending::Answered(answer) if answer.status == 404 && code(answer))
+    matches!(ending, Ending::Answered(answer) if says_missing(answer))
 }
 
 /// Whether a request on a directory bucket was refused because of its session, so that a new session may help. The
@@ -186,9 +189,10 @@ fn names_missing_object(code: &str) -> bool {
     matches!(code, "NoSuchKey" | "BlobNotFound" | "ResourceNotFound")
 }
 
-/// A 404 with another code is about something else: the bucket or, on versitygw, the sender.
+/// A 404 with another code is about something else: the bucket or, on versitygw, the sender. One without a code may be
+/// of a proxy that does not know the store.
 fn says_missing(answer: &Answer) -> bool {
-    answer.status == 404 && answer.code.as_deref().is_none_or(names_missing_object)
+    answer.status == 404 && answer.code.as_deref().is_some_and(names_missing_object)
 }
 
 fn asks_to_slow_down(provider: Provider, code: &str) -> bool {

@@ -142,7 +142,7 @@ fn deletes() {
         assert_eq!(of_delete(provider, &answered(204, "")), WriteMeaning::Done);
         assert_eq!(of_delete(provider, &answered(404, "NoSuchKey")), WriteMeaning::Done);
         assert_eq!(of_delete(provider, &answered(404, "BlobNotFound")), WriteMeaning::Done);
-        assert_eq!(of_delete(provider, &answered(404, "")), WriteMeaning::Done);
+        assert_eq!(of_delete(provider, &answered(404, "")), WriteMeaning::Unknown);
         assert_eq!(of_delete(provider, &answered(404, "NoSuchBucket")), refused());
         assert_eq!(of_delete(provider, &answered(404, "ContainerNotFound")), refused());
         assert_eq!(of_delete(provider, &answered(404, "XAdminUserNotFound")), refused());
@@ -161,7 +161,7 @@ fn reads() {
         (answered(200, ""), ReadMeaning::Done),
         (answered(206, ""), ReadMeaning::Done),
         (answered(404, "NoSuchKey"), ReadMeaning::NotFound),
-        (answered(404, ""), ReadMeaning::NotFound),
+        (answered(404, ""), ReadMeaning::Unconfirmed),
         (answered(404, "NoSuchBucket"), never),
         (answered(404, "ContainerNotFound"), never),
         (answered(404, "XAdminUserNotFound"), never),
