@@ -433,7 +433,8 @@ pub enum DeleteError {
     /// It may have been deleted, or may still be.
     #[error("it is not known whether the delete happened: {0}")]
     Unknown(Cause),
-    /// Refused before any effect.
+    /// Refused before any effect. Where a store may deliver a request twice, this concerns the delivery that was
+    /// answered.
     #[error("the store refused the delete: {0}")]
     Refused(Cause),
 }

@@ -19,15 +19,18 @@
 //! | listing of a folder | one scan of its row |
 //! | any other listing | a walk over all rows of the table, and a scan of each row that is on the page |
 //!
-//! The state makes each value of a cell unique. So a conditional write that finds its own value was delivered before,
-//! and a late copy of one changes nothing: the value that it expects never comes back. A deleted object stays as a cell
-//! of nine bytes.
+//! The state makes each value of a cell unique, also that of a second try. So a conditional write that finds its own
+//! value was delivered before, and a late copy of one changes nothing: the value that it expects never comes back. A
+//! deleted object stays as a cell of nine bytes.
+//!
+//! Where a store may deliver a request twice, a conditional write that lost may have been made before: by its first
+//! copy, which another writer replaced. So it is not made again without its caller: the outcome is unknown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, ops::Range};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use glidepath_model::ByteSize;
 
 use crate::kv::{Cell, Columns, ConditionError, KvReadError, KvStore, ReadLevel, Table, WriteError};
@@ -110,10 +113,10 @@ fn key_of(row: &[u8], column: &[u8]) -> Option<Key> {
     std::str::from_utf8(path.strip_prefix(b"/")?).ok().map(Key::new)
 }
 
-/// The cell of an object and its value; `None` for the empty key, which no object has.
+/// The cell of an object and its value; `None` for the empty key, which no object has, and for more than memory holds.
 #[must_use]
 pub fn cell_of(key: &Key, payload: &Payload, state: u64) -> Option<(Cell, Bytes)> {
-    Some((place(key)?, value(OBJECT, state, payload)))
+    Some((place(key)?, value(OBJECT, state, payload).ok()?))
 }
 
 /// The key of the object in this cell, and the object; `None` if it was deleted.
@@ -131,14 +134,16 @@ fn level() -> ReadLevel {
     if mutant::is(Mutant::PlainReads) { ReadLevel::Plain } else { ReadLevel::Linearizable }
 }
 
-fn value(kind: u8, state: u64, payload: &Payload) -> Bytes {
+fn value(kind: u8, state: u64, payload: &Payload) -> Result<Bytes, Cause> {
     let filler = usize::try_from(payload.filler.as_bytes()).unwrap_or(usize::MAX);
-    let mut value = BytesMut::with_capacity((HEAD + payload.bytes.len()).saturating_add(filler));
-    value.put_u8(kind);
-    value.put_u64_le(state);
-    value.put_slice(&payload.bytes);
-    value.put_bytes(0, filler);
-    value.freeze()
+    let size = (HEAD + payload.bytes.len()).saturating_add(filler);
+    let mut value = Vec::new();
+    value.try_reserve_exact(size).map_err(Cause::from_error)?;
+    value.push(kind);
+    value.extend_from_slice(&state.to_le_bytes());
+    value.extend_from_slice(&payload.bytes);
+    value.resize(size, 0);
+    Ok(value.into())
 }
 
 impl<S: KvStore> RowObjects<S> {
@@ -180,19 +185,26 @@ impl<S: KvStore> RowObjects<S> {
         Ok(())
     }
 
-    /// Writes the value if there is no object.
-    async fn create(&self, cell: &Cell, value: &Bytes) -> Result<(), PutError> {
+    /// A value with a state of its own.
+    fn value(&self, kind: u8, payload: &Payload) -> Result<Bytes, PutError> {
+        value(kind, (self.fresh)(), payload).map_err(|cause| PutError::Refused(Denial::certain(cause)))
+    }
+
+    /// Writes the object if there is none. Returns the value.
+    async fn create(&self, cell: &Cell, payload: &Payload) -> Result<Bytes, PutError> {
+        let value = self.value(OBJECT, payload)?;
         let column = [(cell.column.clone(), value.clone())];
         let found = match self.cells.put_unless_exists(&self.table, &cell.row, &column).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(value),
             Err(ConditionError::Lost { found }) => found,
             Err(error) => return Err(unsettled(error)),
         };
         match found.into_iter().next().map(|(_, there)| there) {
             // An earlier delivery of this request wrote it.
-            Some(there) if there == *value => Ok(()),
+            Some(there) if there == value => Ok(value),
             Some(there) if there.first() == Some(&DELETED) => {
-                let swapped = self.swap(cell, Some(&there), value).await;
+                // Not the same state: an earlier delivery may have written that one, and somebody read it.
+                let swapped = self.swap(cell, &there, self.value(OBJECT, payload)?).await;
                 swapped.map_err(|error| self.after_a_delivery(error))
             }
             _ => Err(PutError::Lost),
@@ -210,39 +222,43 @@ impl<S: KvStore> RowObjects<S> {
         }
     }
 
-    /// Replaces what is in the cell.
-    async fn swap(&self, cell: &Cell, expected: Option<&Bytes>, value: &Bytes) -> Result<(), PutError> {
-        match self.cells.compare_and_set(&self.table, cell, expected, value).await {
-            Ok(()) => Ok(()),
+    /// Replaces what is in the cell. Returns the value.
+    async fn swap(&self, cell: &Cell, expected: &Bytes, value: Bytes) -> Result<Bytes, PutError> {
+        match self.cells.compare_and_set(&self.table, cell, Some(expected), &value).await {
+            Ok(()) => Ok(value),
             // An earlier delivery of this request wrote it.
-            Err(ConditionError::Lost { found }) if found.iter().any(|(_, there)| there == value) => Ok(()),
+            Err(ConditionError::Lost { found }) if found.iter().any(|(_, there)| *there == value) => Ok(value),
             Err(error) => Err(unsettled(error)),
         }
     }
 
-    /// Writes the value whatever there is, unless `unneeded` says of what is there that nothing has to be done.
-    async fn overwrite(
-        &self,
-        cell: &Cell,
-        value: &Bytes,
-        unneeded: impl Fn(Option<&Held>) -> bool,
-    ) -> Result<(), PutError> {
+    /// Puts the object, or deletes it if none is given, whatever there is. Returns the value, or `None` if there was
+    /// nothing to delete.
+    async fn overwrite(&self, cell: &Cell, payload: Option<&Payload>) -> Result<Option<Bytes>, PutError> {
+        let delivers_once = self.cells.capabilities().delivers_once;
         for tried in 0..TRIES {
             let there = self.read(cell).await.map_err(|cause| {
-                let certain = tried == 0 || self.cells.capabilities().delivers_once;
+                let certain = tried == 0 || delivers_once;
                 PutError::Refused(Denial { cause, certain, passing: true })
             })?;
-            if unneeded(there.as_ref()) {
-                return Ok(());
+            if payload.is_none() && there.as_ref().is_none_or(|there| !there.is_object) {
+                return Ok(None);
             }
+            if tried > 0 && !delivers_once {
+                return Err(PutError::Unknown(Cause::words(
+                    "another writer came first; an earlier copy of this request may have come before that one",
+                )));
+            }
+            let nothing = Payload::default();
+            let (kind, content) = payload.map_or((DELETED, &nothing), |payload| (OBJECT, payload));
             let written = match there {
-                Some(there) => self.swap(cell, Some(&there.value), value).await,
-                None => self.create(cell, value).await,
+                Some(there) => self.swap(cell, &there.value, self.value(kind, content)?).await,
+                None => self.create(cell, content).await,
             };
             match written {
                 Err(PutError::Lost) => {}
                 Err(error) if tried > 0 => return Err(self.after_a_delivery(error)),
-                written => return written,
+                written => return written.map(Some),
             }
         }
         let cause = Cause::words(format!("other writers of this object came first {TRIES} times"));
@@ -294,10 +310,10 @@ impl<S: KvStore> RowObjects<S> {
             };
             let mut is_behind = false;
             for (column, value) in slice.cells {
+                from = Some(Bytes::from([&column[..], &[0]].concat()));
                 let Some(key) = key_of(row, &column) else { continue };
                 let held = decoded(value).map_err(ReadError::Failed)?;
                 let path = [&row[..], &column[..]].concat();
-                from = Some(Bytes::from([&column[..], &[0]].concat()));
                 is_behind |= !path.starts_with(begins);
                 if !is_behind && held.is_object {
                     found.push(Listed { key, size: held.size() });
@@ -340,17 +356,16 @@ impl<S: KvStore> ObjectStore for RowObjects<S> {
         let payload = body.into_payload();
         let Some(cell) = place(key) else { return Err(PutError::Refused(no_name())) };
         self.make_table().await.map_err(PutError::Refused)?;
-        let value = value(OBJECT, (self.fresh)(), &payload);
-        match guard {
-            Guard::Absent => self.create(&cell, &value).await?,
-            Guard::None => self.overwrite(&cell, &value, |_| false).await?,
+        let written = match guard {
+            Guard::Absent => self.create(&cell, &payload).await?,
+            Guard::None => self.overwrite(&cell, Some(&payload)).await?.unwrap_or_default(),
             Guard::Matches(tag) => {
                 let there = self.read(&cell).await.map_err(unsent)?;
                 let there = there.filter(|there| there.is_object && there.tag == tag).ok_or(PutError::Lost)?;
-                self.swap(&cell, Some(&there.value), &value).await?;
+                self.swap(&cell, &there.value, self.value(OBJECT, &payload)?).await?
             }
-        }
-        decoded(value).map(|held| held.tag).map_err(PutError::Unknown)
+        };
+        decoded(written).map(|held| held.tag).map_err(PutError::Unknown)
     }
 
     async fn append(&self, _: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
@@ -385,10 +400,8 @@ impl<S: KvStore> ObjectStore for RowObjects<S> {
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         let Some(cell) = place(key) else { return Ok(()) };
         self.make_table().await.map_err(|denial| DeleteError::Refused(denial.cause))?;
-        let value = value(DELETED, (self.fresh)(), &Payload::default());
-        let is_none = |there: Option<&Held>| there.is_none_or(|there| !there.is_object);
-        match self.overwrite(&cell, &value, is_none).await {
-            Ok(()) => Ok(()),
+        match self.overwrite(&cell, None).await {
+            Ok(_) => Ok(()),
             Err(PutError::Refused(denial)) if denial.certain => Err(DeleteError::Refused(denial.cause)),
             Err(error) => Err(DeleteError::Unknown(Cause::from_error(error))),
         }

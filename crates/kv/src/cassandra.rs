@@ -39,7 +39,7 @@ use scylla::statement::batch::{Batch, BatchStatement, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
 use answers::Verdict;
-use outcome::{Meaning, Write, cause};
+use outcome::{Meaning, cause};
 use statements::Statements;
 
 pub use open::{Credentials, OpenError, Options};
@@ -128,7 +128,7 @@ impl Cassandra {
     fn verdict(&self, what: &str, result: Result<QueryResult, ExecutionError>) -> Result<Verdict, ConditionError> {
         match result {
             Ok(result) => answers::verdict(result).map_err(|words| unreadable(what, &words)),
-            Err(error) => Err(outcome::meaning(&error, Write::Conditional).conditional(cause(what, &error))),
+            Err(error) => Err(outcome::conditional(what, &error)),
         }
     }
 }
@@ -159,7 +159,7 @@ impl KvStore for Cassandra {
     async fn create_table(&self, table: &Table) -> Result<(), WriteError> {
         let what = self.what("making the table", table);
         let made = self.0.session.query_unpaged(statements::create_table(&self.0.keyspace, table), ()).await;
-        made.map_err(|error| outcome::meaning(&error, Write::Plain).plain(cause(&what, &error)))?;
+        made.map_err(|error| outcome::plain(&what, &error))?;
         // Where somebody else has just made it, the driver does not wait until all nodes know it.
         let agreed = self.0.session.await_schema_agreement().await;
         agreed.map(drop).map_err(|error| WriteError::Unknown(cause(&what, &error)))
@@ -250,6 +250,6 @@ impl KvStore for Cassandra {
             Rank::Restored => FINAL_FROM + 1,
         };
         let written = self.0.session.execute_unpaged(&statements.put, (row, column, value, time)).await;
-        written.map(drop).map_err(|error| outcome::meaning(&error, Write::Plain).plain(cause(&what, &error)))
+        written.map(drop).map_err(|error| outcome::plain(&what, &error))
     }
 }

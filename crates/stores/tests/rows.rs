@@ -3,16 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use glidepath_env::conformance::run_all;
 use glidepath_env::{
-    Cell, Columns, ConditionError, Guard, Key, KvCapabilities, KvReadError, KvStore, ObjectStore, Payload, PutError,
-    Rank, ReadLevel, RowObjects, Rows, Slice, Table, WriteError,
+    Cell, Columns, ConditionError, DeleteError, Guard, Key, KvCapabilities, KvReadError, KvStore, ObjectStore, Payload,
+    PutError, Rank, ReadLevel, RowObjects, Rows, Slice, Table, WriteError,
 };
 use glidepath_kv::Memory;
+use glidepath_model::ByteSize;
 use glidepath_protocols::manifest_chain::{Layout, ManifestChain};
 use glidepath_protocols::tickets::{self, Tickets};
 use glidepath_protocols::{Outcome, conformance, manifest_chain};
@@ -121,13 +123,32 @@ fn payload(text: &str) -> Payload {
 }
 
 fn in_cells<S: KvStore>(cells: S) -> RowObjects<S> {
-    let number = AtomicU64::new(1);
+    in_cells_from(cells, 1)
+}
+
+/// With states from this one on.
+fn in_cells_from<S: KvStore>(cells: S, first: u64) -> RowObjects<S> {
+    let number = AtomicU64::new(first);
     RowObjects::new(cells, Table::new("objects").unwrap(), move || number.fetch_add(1, Ordering::Relaxed))
 }
 
+type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What happens between the two copies of the next write.
+type Between = Arc<Mutex<Option<BoxFuture>>>;
+
 /// A way on which each conditional write is delivered twice; the second answer arrives.
 #[derive(Clone)]
-struct Twice(Memory);
+struct Twice(Memory, Between);
+
+impl Twice {
+    async fn between(&self) {
+        let happens = self.1.lock().unwrap().take();
+        if let Some(happens) = happens {
+            happens.await;
+        }
+    }
+}
 
 impl KvStore for Twice {
     fn capabilities(&self) -> KvCapabilities {
@@ -164,6 +185,7 @@ impl KvStore for Twice {
         columns: &[(Bytes, Bytes)],
     ) -> Result<(), ConditionError> {
         let _ = self.0.put_unless_exists(table, row, columns).await;
+        self.between().await;
         self.0.put_unless_exists(table, row, columns).await
     }
 
@@ -175,6 +197,7 @@ impl KvStore for Twice {
         new: &Bytes,
     ) -> Result<(), ConditionError> {
         let _ = self.0.compare_and_set(table, cell, expected, new).await;
+        self.between().await;
         self.0.compare_and_set(table, cell, expected, new).await
     }
 
@@ -185,7 +208,7 @@ impl KvStore for Twice {
 
 #[tokio::test]
 async fn a_write_that_is_delivered_twice_is_not_lost_to_itself() {
-    let store = in_cells(Twice(Memory::default()));
+    let store = in_cells(Twice(Memory::default(), Between::default()));
     let key = Key::new("a/b");
     let first = store.put(&key, payload("one"), Guard::Absent).await.unwrap();
     assert!(matches!(store.put(&key, payload("two"), Guard::Absent).await, Err(PutError::Lost)));
@@ -196,6 +219,48 @@ async fn a_write_that_is_delivered_twice_is_not_lost_to_itself() {
     store.delete(&key).await.unwrap();
     store.put(&key, payload("four"), Guard::Absent).await.unwrap();
     assert_eq!(store.get(&key).await.unwrap().payload, payload("four"));
+}
+
+/// Row 1b of the fault table: another writer comes between the two copies, and what it did stays.
+#[tokio::test]
+async fn a_write_that_is_delivered_twice_takes_nothing_from_who_came_between() {
+    let (memory, between) = (Memory::default(), Between::default());
+    let store = in_cells(Twice(memory.clone(), Arc::clone(&between)));
+    let other = Arc::new(in_cells_from(memory, 1000));
+    let next = |happens: BoxFuture| *between.lock().unwrap() = Some(happens);
+    let key = Key::new("a/b");
+
+    store.put(&key, payload("one"), Guard::Absent).await.unwrap();
+    let (they, at) = (Arc::clone(&other), key.clone());
+    next(Box::pin(async move { drop(they.put(&at, payload("theirs"), Guard::Absent).await.unwrap()) }));
+    assert!(matches!(store.delete(&key).await, Err(DeleteError::Unknown(_))));
+    assert_eq!(store.get(&key).await.unwrap().payload, payload("theirs"));
+
+    let (they, at) = (Arc::clone(&other), key.clone());
+    next(Box::pin(async move {
+        let tag = they.get(&at).await.unwrap().tag;
+        they.put(&at, payload("theirs after it"), Guard::Matches(tag)).await.unwrap();
+    }));
+    assert!(matches!(store.put(&key, payload("two"), Guard::None).await, Err(PutError::Unknown(_))));
+    assert_eq!(store.get(&key).await.unwrap().payload, payload("theirs after it"));
+
+    // A tag that somebody has read before does not come back.
+    let (key, read) = (Key::new("a/c"), Arc::new(Mutex::new(None)));
+    let (they, at, tag) = (Arc::clone(&other), key.clone(), Arc::clone(&read));
+    next(Box::pin(async move {
+        let found = they.get(&at).await.unwrap().tag;
+        *tag.lock().unwrap() = Some(found);
+        they.delete(&at).await.unwrap();
+    }));
+    let written = store.put(&key, payload("one"), Guard::Absent).await.unwrap();
+    assert_ne!(Some(written), *read.lock().unwrap());
+}
+
+#[tokio::test]
+async fn more_than_memory_holds_is_refused() {
+    let store = in_cells(Memory::default());
+    let huge = Payload { filler: ByteSize::from_bytes(1 << 62), ..payload("x") };
+    assert!(matches!(store.put(&Key::new("a"), huge, Guard::None).await, Err(PutError::Refused(_))));
 }
 
 #[tokio::test]

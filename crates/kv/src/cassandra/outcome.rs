@@ -14,6 +14,9 @@
 //! | read timeout, read failure | unknown | the read is the first part of a round, but which round is not said |
 //! | connection lost, no answer in time, an unreadable answer, server error | unknown | it was sent |
 //!
+//! A refusal that the server answered concerns that delivery of the statement; something on the way may have delivered
+//! it before, so the refusal is not certain (`docs/decisions/0011-clocks-and-refusals.md`). One without an answer is.
+//!
 //! A plain write is the same, except that being unavailable refuses it at every level: it has one round only. Read from
 //! the source of Cassandra 5.0.9, for both variants of Paxos. It holds because the driver repeats nothing: see
 //! [`super::open`].
@@ -38,9 +41,9 @@ pub(super) enum Write {
 pub(super) enum Meaning {
     /// It may have happened, or may yet.
     Unknown,
-    /// It has not happened and never will; the same write would fail again.
+    /// This delivery has not happened and never will; the same write would fail again.
     Refused,
-    /// It has not happened and never will; the same write may be taken later.
+    /// This delivery has not happened and never will; the same write may be taken later.
     Busy,
 }
 
@@ -161,22 +164,33 @@ pub(super) fn answer_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a DbEr
     }
 }
 
-impl Meaning {
-    pub(super) fn conditional(self, cause: Cause) -> ConditionError {
-        match self {
-            Self::Unknown => ConditionError::Unknown(cause),
-            Self::Refused => ConditionError::Refused(Denial::certain(cause)),
-            Self::Busy => ConditionError::Refused(Denial::certain(cause).passing()),
-        }
+/// The error of a conditional write that was tried as `what` says.
+pub(super) fn conditional(what: &str, error: &ExecutionError) -> ConditionError {
+    let cause = cause(what, error);
+    match denial(error, Write::Conditional) {
+        None => ConditionError::Unknown(cause),
+        Some(denied) => ConditionError::Refused(denied(cause)),
     }
+}
 
-    pub(super) fn plain(self, cause: Cause) -> WriteError {
-        match self {
-            Self::Unknown => WriteError::Unknown(cause),
-            Self::Refused => WriteError::Refused(Denial::certain(cause)),
-            Self::Busy => WriteError::Refused(Denial::certain(cause).passing()),
-        }
+/// The error of a plain write that was tried as `what` says.
+pub(super) fn plain(what: &str, error: &ExecutionError) -> WriteError {
+    let cause = cause(what, error);
+    match denial(error, Write::Plain) {
+        None => WriteError::Unknown(cause),
+        Some(denied) => WriteError::Refused(denied(cause)),
     }
+}
+
+/// The denial for a cause; `None` if the write may have happened.
+fn denial(error: &ExecutionError, write: Write) -> Option<impl FnOnce(Cause) -> Denial> {
+    let passing = match meaning(error, write) {
+        Meaning::Unknown => return None,
+        Meaning::Refused => false,
+        Meaning::Busy => true,
+    };
+    let certain = !matches!(error, ExecutionError::LastAttemptError(RequestAttemptError::DbError(..)));
+    Some(move |cause| Denial { cause, certain, passing })
 }
 
 #[cfg(test)]
