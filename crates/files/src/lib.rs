@@ -69,6 +69,15 @@ impl<F: Files> FileStore<F> {
         Self(Folders::reading(files, folder, durability == Durability::Fsync))
     }
 
+    /// Whether the folder is still the one in which the store was opened. If it was moved, nothing is found in it, and
+    /// that proves nothing.
+    ///
+    /// # Errors
+    /// It is another one, or cannot be seen.
+    pub async fn is_in_place(&self) -> io::Result<()> {
+        self.0.is_in_place().await
+    }
+
     /// Removes this process's folder of unfinished files. Call it when no operation is in progress. If a process ends
     /// without it, the next one that opens the store removes the folder.
     pub async fn close(&self) {

@@ -180,9 +180,9 @@ impl<F: Files> Folders<F> {
 
     fn held_too_long(&self, name: &str) -> io::Error {
         let why = format!(
-            "another process has held the lock {} for {} s: a process of this machine is stuck while it writes, or is \
-             stopped. \
-             Let it go on, or end it: its lock ends with it",
+            "others have held the lock {} for {} s. If many writers change this object, let fewer do so at a time. \
+             Otherwise a process of this machine is stuck while it writes, or is stopped: let it go on, or end it, and its \
+             lock ends with it",
             self.path_of_lock(name).display(),
             LONGEST_WAIT.as_secs_f64()
         );

@@ -23,6 +23,7 @@ use glidepath_env::{
     Payload, PutError, ReadError, Tag,
 };
 use glidepath_files::FileStore;
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 use url::Url;
 
@@ -33,6 +34,10 @@ use machine::Machine;
 /// A store on local disk. Clones share open files.
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<Open>);
+
+/// How many writes of this process are under way at once, in all stores: half of the threads that tokio has for work
+/// that may block. The others wait in line.
+static WRITES: Semaphore = Semaphore::const_new(256);
 
 /// Removes unfinished files when it is dropped.
 #[derive(Debug)]
@@ -47,8 +52,8 @@ impl Open {
     #[cfg(target_os = "linux")]
     fn read_at_once(&self, key: &Key, range: &Range<u64>) -> Option<Result<Object, ReadError>> {
         match at_once(self.cached.get_range(key, range.clone())) {
-            // Also what is wrong with the object is found out, and told, by a read that may wait.
-            Err(ReadError::Failed(_)) => None,
+            // Also what is wrong with the object, and that there is none, is found out by a read that may wait.
+            Err(ReadError::Failed(_) | ReadError::NotFound) => None,
             read => Some(read),
         }
     }
@@ -120,6 +125,21 @@ impl LocalStore {
         Ok((directory, durability))
     }
 
+    /// The same for a write, which may wait for others at a lock. The threads are those of reads too, which must not
+    /// wait for it.
+    async fn write<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        // Never closed. It goes with the work, which goes on if the caller goes away.
+        let permit = WRITES.acquire().await;
+        self.act(move |store| {
+            let _permit = permit;
+            act(store)
+        })
+        .await
+    }
+
     async fn act<T: Send + 'static>(
         &self,
         act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,
@@ -151,33 +171,48 @@ impl ObjectStore for LocalStore {
             return read;
         }
         let key = key.clone();
-        self.act(move |store| at_once(store.get_range(&key, range))).await.map_err(not_read)?
+        self.act(move |store| found(store, at_once(store.get_range(&key, range)))).await.map_err(not_read)?
     }
 
     async fn head(&self, key: &Key) -> Result<Metadata, ReadError> {
         let key = key.clone();
-        self.act(move |store| at_once(store.head(&key))).await.map_err(not_read)?
+        self.act(move |store| found(store, at_once(store.head(&key)))).await.map_err(not_read)?
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let (key, payload) = (key.clone(), body.into_payload());
-        self.act(move |store| at_once(store.put(&key, payload, guard))).await.map_err(not_written)?
+        self.write(move |store| at_once(store.put(&key, payload, guard))).await.map_err(not_written)?
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
         let key = key.clone();
-        self.act(move |store| at_once(store.append(&key, payload, offset))).await.map_err(not_written)?
+        self.write(move |store| at_once(store.append(&key, payload, offset))).await.map_err(not_written)?
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let (prefix, after) = (prefix.clone(), after.cloned());
-        self.act(move |store| at_once(store.list(&prefix, after.as_ref(), limit))).await.map_err(not_read)?
+        let list = move |store: &FileStore<Machine>| {
+            let listed = at_once(store.list(&prefix, after.as_ref(), limit));
+            at_once(store.is_in_place()).map_err(|error| ReadError::Failed(Cause::from_error(error)))?;
+            listed
+        };
+        self.act(list).await.map_err(not_read)?
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         let key = key.clone();
-        self.act(move |store| at_once(store.delete(&key))).await.map_err(not_deleted)?
+        self.write(move |store| at_once(store.delete(&key))).await.map_err(not_deleted)?
     }
+}
+
+/// What a read found. That there is nothing says something of the store only if its folder is in place.
+fn found<T>(store: &FileStore<Machine>, read: Result<T, ReadError>) -> Result<T, ReadError> {
+    if let Err(ReadError::NotFound) = read
+        && let Err(error) = at_once(store.is_in_place())
+    {
+        return Err(ReadError::Failed(Cause::from_error(error)));
+    }
+    read
 }
 
 pub(crate) fn not_read(error: JoinError) -> ReadError {

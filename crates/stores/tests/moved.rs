@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use glidepath_env::{Guard, Key, ObjectStore, Payload, PutError};
+use glidepath_env::{Guard, Key, ObjectStore, Payload, PutError, ReadError};
 use glidepath_stores::local::{Durability, LocalStore};
 
 fn store(directory: &Path) -> LocalStore {
@@ -42,10 +42,23 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
         Err(PutError::Refused(denial)) => assert!(denial.cause.to_string().contains("is not the one"), "{denial:?}"),
         other => panic!("{other:?}"),
     };
+    // That nothing is found in another directory says nothing of the store.
+    let unseen = async || {
+        let reads = [
+            store.get(&Key::new("b")).await.map(drop).unwrap_err(),
+            store.head(&Key::new("b")).await.map(drop).unwrap_err(),
+            store.list(&Key::new(""), None, 9).await.map(drop).unwrap_err(),
+        ];
+        for error in reads {
+            assert!(matches!(error, ReadError::Failed(_)) && error.to_string().contains("is not the one"), "{error}");
+        }
+    };
     other().await;
+    unseen().await;
     assert!(!place.exists());
     fs::create_dir(&place).unwrap();
     other().await;
+    unseen().await;
     // A copy of all of it, as after a move to another disk.
     fs::remove_dir(&place).unwrap();
     copy(&away, &place);

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use glidepath_env::{Metadata, Payload, Tag};
 use glidepath_model::ByteSize;
-use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, linkat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::names;
@@ -79,11 +79,20 @@ impl<'a> Unfinished<'a> {
             return Naming::Done;
         };
         match self.file.metadata().map(|metadata| metadata.nlink()) {
-            Ok(2..) => Naming::Done,
+            // Not any second name: somebody may copy the folder with links.
+            Ok(2..) if self.has_name(name) => Naming::Done,
+            Ok(2..) => Naming::Unknown(error),
             Ok(_) if error == Errno::EXIST => Naming::Exists,
             Ok(_) if is_certain(error) => Naming::Refused(error),
             _ => Naming::Unknown(error),
         }
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        let there = statat(self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        let same =
+            |there: Stat| fstat(&self.file).is_ok_and(|own| (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino));
+        there.is_ok_and(same)
     }
 
     /// Gives the file its name, in place of what has this name.
