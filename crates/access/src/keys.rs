@@ -24,6 +24,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// The age from which keys are fetched again, so that a key which the issuer withdrew is forgotten.
 const OLD: Duration = Duration::from_secs(600);
 
+/// After this time nothing is taken before they have been fetched again: nobody asked meanwhile, or the machine slept.
+/// If that fails, the issuer is away, and what is known still counts.
+const TOO_OLD: Duration = Duration::from_secs(1800);
+
 /// The longest time of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -92,7 +96,7 @@ impl Keys {
     /// The set that has a key for such a token. Fetches the keys if the known ones have none.
     pub(crate) async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Result<Arc<KeySet>, Denied> {
         let (set, fetched) = self.held();
-        if !set.candidates(id, algorithm).is_empty() {
+        if !set.candidates(id, algorithm).is_empty() && !self.is_past(fetched, TOO_OLD) {
             if self.is_past(fetched, OLD) {
                 self.refresh_behind();
             }

@@ -138,6 +138,23 @@ async fn a_withdrawn_key_is_forgotten() {
     assert!(is_taken(&access, &new.good("new")).await);
 }
 
+/// Nobody asked for two hours, or the machine slept.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_withdrawn_long_ago_is_not_taken_once() {
+    let (old, new, folder) = (Private::p256(), Private::p256(), Folder::new());
+    let issuer = Issuer::new(vec![old.public("old"), new.public("new")]);
+    let access = folder.load_jwt(&issuer, "");
+    assert!(is_taken(&access, &old.good("old")).await);
+    issuer.set(Some(vec![new.public("new")]));
+    advance(Duration::from_secs(7200)).await;
+    assert!(!is_taken(&access, &old.good("old")).await);
+    assert!(is_taken(&access, &new.good("new")).await);
+    // While the issuer is away, what is known counts.
+    issuer.set(None);
+    advance(Duration::from_secs(7200)).await;
+    assert!(is_taken(&access, &new.good("new")).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_issuer_that_is_away_or_slow_at_first_is_asked_again() {
     let (key, folder) = (Private::p256(), Folder::new());
