@@ -71,7 +71,7 @@ pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicB
         let (prefix, shared_state, group) = (prefix.to_owned(), shared_state.clone(), Group::default());
         runtime.block_on(Client::<LiveEnv> { env, prefix, shared_state, group, number: first }.warm(cell));
     }
-    let (began_ns, processor) = (unix_ns(), processor_ns());
+    let (began_ns, processor) = (machine_ns(), processor_ns());
     let until = env.now() + cell.duration;
     let outcomes = std::thread::scope(|scope| {
         let handle = runtime.handle().clone();
@@ -93,14 +93,15 @@ pub fn work(store: &Store, prefix: &str, cell: &Cell, first: u32, stop: &AtomicB
             .collect()
     });
     let mut outcome = CellSamples::joined(outcomes);
-    (outcome.began_ns, outcome.ended_ns) = (began_ns, unix_ns());
+    (outcome.began_ns, outcome.ended_ns) = (began_ns, machine_ns());
     outcome.processor_ns = processor_ns() - processor;
     env.counters().add_to(&mut outcome);
     Ok(outcome)
 }
 
-fn unix_ns() -> u64 {
-    let time = clock_gettime(ClockId::Realtime);
+/// A clock that all processes of this machine share, and that nobody sets.
+fn machine_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// A quantile: linear between the two nearest ranks, the first value being at 0 and the last at 1 (definition 7 of
-/// Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996). All printed
-/// percentiles are computed this way.
+/// Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996). Percentiles
+/// of simulations and measurements are computed this way; those of benchmarks are the nearest rank.
 ///
 /// # Panics
 /// Without any value.

@@ -55,7 +55,7 @@ impl Writer<'_> {
     /// Brings one snapshot into the table, or gives it up.
     async fn land(&mut self, snapshot: i64, until: Instant, done: &mut Done) -> Result<(), ServedError> {
         let added = self.files.manifest(snapshot).await?;
-        let mut from = None;
+        let (mut from, mut was_put_off) = (None, false);
         for turn in 0.. {
             let body = self.commit(snapshot, turn, &added).await?;
             let from = *from.get_or_insert_with(Instant::now);
@@ -71,11 +71,14 @@ impl Writer<'_> {
                     done.unknown.push(snapshot);
                     return self.load().await;
                 }
-                Meaning::Busy => tokio::time::sleep(PUT_OFF).await,
+                Meaning::Busy => {
+                    was_put_off = true;
+                    tokio::time::sleep(PUT_OFF).await;
+                }
                 Meaning::Conflict if self.overwrites => {
                     if turn >= RETRIES {
                         done.samples.given_up += 1;
-                        done.refused.push(snapshot);
+                        done.ended_without(snapshot, was_put_off);
                         return self.load().await;
                     }
                     let wait = FIRST_WAIT.as_nanos() << turn;
@@ -85,7 +88,7 @@ impl Writer<'_> {
                 Meaning::Conflict => self.load().await?,
             }
             if !self.shared.goes_on(until) {
-                done.refused.push(snapshot);
+                done.ended_without(snapshot, was_put_off);
                 return Ok(());
             }
         }

@@ -128,6 +128,13 @@ struct Done {
     refused: Vec<i64>,
 }
 
+impl Done {
+    /// A snapshot that was given up. Who puts a commit off may be a gateway that has passed it on.
+    fn ended_without(&mut self, snapshot: i64, was_put_off: bool) {
+        if was_put_off { self.unknown.push(snapshot) } else { self.refused.push(snapshot) }
+    }
+}
+
 /// What the clients of one thread did, with the thread's processor time.
 type OfThread = Result<(Vec<Done>, u64), ServedError>;
 
