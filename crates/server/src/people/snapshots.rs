@@ -57,13 +57,14 @@ pub(super) fn section(metadata: &TableMetadata, refs: &BTreeMap<String, Snapshot
     }
     let older = all.len().saturating_sub(MOST);
     html! {
-        h2 { "Snapshots" }
+        h2 id="snapshots" { "Snapshots" }
         @if all.is_empty() { p.none { "The table has no snapshot: nothing has been written to it." } }
         @else {
             div.scroll { table.graph {
                 thead { tr {
                     th { span.hidden { "graph" } } th { "snapshot" } th { "operation" } th.number { "records added" }
-                    th.number { "removed" } th.number { "total" } th.number { "files added" } th.number { "total" }
+                    th.number { "records removed" } th.number { "records in all" } th.number { "files added" }
+                    th.number { "files in all" }
                     th.number { "committed (UTC)" } th {}
                 } }
                 tbody {

@@ -96,11 +96,15 @@ fn of_iceberg(table: &Identifier, body: &Loaded<TableMetadata>, waiting: usize) 
             (fact("branches and tags", &text(grouped(refs.len() as u64))))
             (fact("commits waiting", &text(grouped(waiting as u64))))
         }
+        // Fifty snapshots are taller than a screen.
+        @if metadata.snapshots().len() > 10 {
+            p.more { a href="#snapshots" { "Snapshots" } " " a href="#schema" { "Schema" } " " a href="#table" { "Table" } }
+        }
         (snapshots::section(metadata, &refs, now))
         div.columns.even {
-            section { h2 { "Schema" } (schema::table(columns)) }
+            section { h2 id="schema" { "Schema" } (schema::table(columns)) }
             section {
-                h2 { "Table" }
+                h2 id="table" { "Table" }
                 dl.facts {
                     (fact("updated", &html! { (utc(updated)) " UTC, " (ago(now, updated)) }))
                     (fact("format", &html! { "version " (metadata.format_version() as u8) }))

@@ -52,7 +52,7 @@ fn entry(at: &[String], child: &Child, levels: &BTreeMap<Vec<String>, Level>) ->
         @if let Some(inner) = inner {
             @if inner.children.is_empty() { span.none { "empty" } }
             (list(&path, inner, levels))
-            @if inner.next.is_some() { p.more { a href=(namespace_path(&path)) { "more in " bdi { (shown) } } } }
+            @if inner.next.is_some() { p.more { a href=(namespace_path(&path)) { "show all in " bdi { (shown) } } } }
         }
     }
 }
