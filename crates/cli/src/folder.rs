@@ -113,9 +113,13 @@ pub(crate) fn kept(out: &Path, place: &Path) -> String {
 
 /// The command and the experiment, as in [`claim`], with the options that say what is simulated.
 pub(crate) fn label_of(command: &str, (given, name): (Option<&str>, &str), quick: bool, load: &LoadOptions) -> String {
-    // A file is given by its path, and named without its end.
-    let end = if given.is_some_and(|given| given.ends_with(".toml")) { ".toml" } else { "" };
-    format!("{command} {name}{end}{}{}", if quick { " --quick" } else { "" }, load.words())
+    let what = match given {
+        None => String::new(),
+        // A file is given by its path, and named without its end.
+        Some(given) if given.ends_with(".toml") => format!(" {name}.toml"),
+        Some(_) => format!(" {name}"),
+    };
+    format!("{command}{what}{}{}", if quick { " --quick" } else { "" }, load.words())
 }
 
 /// The command and the store or server, as in [`claim`]: the results of another one are not replaced.

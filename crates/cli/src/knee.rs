@@ -31,6 +31,7 @@ use crate::threads::Threads;
 /// question always has the same answer.
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
+#[command(mut_arg("rate", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
     /// Belongs to `glidepath knees`
     #[arg(value_name = "EXPERIMENT", hide = true)]
@@ -266,7 +267,7 @@ pub(crate) fn budget(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error: glidepath_model::ParseQuantityError| error.to_string())?;
     let budget = Duration::from_nanos(span.as_nanos());
     let allowed = Duration::from_secs(1)..=MOST_BUDGET;
-    if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {span}; allowed: 1s to 24h")) }
+    if allowed.contains(&budget) { Ok(budget) } else { Err(format!("found {text}; allowed: 1s to 24h")) }
 }
 
 /// An error if an option sets the load, which the search varies.

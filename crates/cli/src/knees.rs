@@ -30,6 +30,7 @@ use crate::threads::Threads;
 /// command again to continue.
 #[derive(Args)]
 #[command(mut_arg("inter_arrival", |option| option.hide(true).value_parser(no_inter_arrival)))]
+#[command(mut_arg("rate", |option| option.hide(true).value_parser(no_inter_arrival)))]
 pub(crate) struct Arguments {
     /// An experiment (see `glidepath experiments`), or the path of a file
     #[arg(value_name = "EXPERIMENT or FILE.toml")]

@@ -1,11 +1,13 @@
 //! The options for load and store, which also override fields of an experiment.
 
 use clap::Args;
-use glidepath_lab::experiment::{Overrides, Setting};
+use glidepath_lab::experiment::{Experiment, Overrides, Setting};
+use glidepath_model::Span;
 use glidepath_protocols::registry::Protocol;
 
 use crate::choice;
 use crate::failure::Failure;
+use crate::origin::quoted;
 use crate::whole::from_one;
 
 /// What is simulated. An option that takes several values, separated by commas, tries all of them.
@@ -34,6 +36,9 @@ pub(crate) struct LoadOptions {
     /// The time between arrivals, such as 20ms (the preset says whether it is the mean or the median) [default: 100ms]
     #[arg(long, value_name = "TIME,...")]
     inter_arrival: Option<String>,
+    /// Instead: the arrivals per second, such as 50; with bursts, those between bursts
+    #[arg(long, value_name = "NUMBER,...", conflicts_with = "inter_arrival", allow_hyphen_values = true)]
+    rate: Option<String>,
     /// The time of every request to the catalog; "none": the catalog is an object in the provider's store
     /// [default: none]
     #[arg(long, value_name = "TIME,...")]
@@ -41,7 +46,8 @@ pub(crate) struct LoadOptions {
     /// The simulated time; results count the arrivals in its middle half [default: 1h]
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
-    /// Any other field: --set retry.retries=4 --set tables.choice='{ zipf = 1.5 }'; "none" removes an optional one
+    /// Any other field (docs/fields.md): --set retry.retries=4 --set tables.choice='{ zipf = 1.5 }'; "none" removes an
+    /// optional one
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// The number of seeds for each point [default: the experiment's, or 5; a search for knees takes as many as it
@@ -64,12 +70,13 @@ impl LoadOptions {
             ("--tables", &self.tables),
             ("--fast-append", &self.fast_append),
             ("--inter-arrival", &self.inter_arrival),
+            ("--rate", &self.rate),
             ("--catalog-latency", &self.catalog_latency),
             ("--duration", &self.duration),
         ];
         let options = options.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value)));
         let all = options.chain(self.set.iter().map(|assignment| ("--set", assignment)));
-        all.map(|(name, value)| format!(" {name} {value}")).collect()
+        all.map(|(name, value)| format!(" {name} {}", quoted(value))).collect()
     }
 
     /// The options as overrides.
@@ -97,6 +104,10 @@ impl LoadOptions {
             let message = format!("{}: found an empty value; allowed: values with one comma between", empty.origin());
             return Err(Failure::Mistake(message));
         }
+        if let Some(rates) = &self.rate {
+            let scales = rates.split(',').map(between).collect::<Result<Vec<_>, _>>()?;
+            settings.push(Setting::of_text_option("--rate", "arrivals.scale", &scales.join(",")).said("--rate", rates));
+        }
         let options = settings.len();
         for assignment in &self.set {
             let set = Setting::parse(assignment)?;
@@ -108,6 +119,31 @@ impl LoadOptions {
         }
         Ok(Overrides { preset: self.preset.clone(), seeds: self.seeds, quick: false, settings })
     }
+
+    /// An error if a rate was given, but is not one divided by the scale of the arrivals.
+    pub(crate) fn rate_holds(&self, experiment: &Experiment) -> Result<(), Failure> {
+        let mut arrivals = experiment.points.iter().map(|planned| planned.point.config.arrivals);
+        match &self.rate {
+            Some(rate) if arrivals.any(|arrivals| !arrivals.scale_is_mean()) => Err(Failure::Mistake(format!(
+                "--rate {rate}: arrivals of the preset \"{}\" are given by the median or the smallest of the times \
+                 between them, not by a rate: give --inter-arrival",
+                experiment.preset
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The mean time between arrivals with this many a second.
+fn between(rate: &str) -> Result<String, Failure> {
+    let rate = rate.trim();
+    let number = rate.parse::<f64>().ok().filter(|number| (1e-6..=1e6).contains(number));
+    let number = number.ok_or_else(|| {
+        Failure::Mistake(format!(
+            "--rate: found \"{rate}\"; allowed: arrivals per second, 0.000001 to 1000000, such as 50"
+        ))
+    })?;
+    Ok(Span::from_secs_f64(1.0 / number).to_string())
 }
 
 #[cfg(test)]

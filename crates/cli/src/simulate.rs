@@ -62,6 +62,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
             Experiment::of_preset(&preset, &overrides)?
         }
     };
+    arguments.load.rate_holds(&experiment)?;
     let folder = place(&arguments, &experiment);
     if arguments.transactions && folder.is_none() {
         return Err(Failure::Mistake("--transactions needs a folder to write to: add --out FOLDER".to_owned()));

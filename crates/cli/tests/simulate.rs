@@ -38,7 +38,12 @@ fn one_load_prints_a_table_and_writes_nothing() {
     for expected in [heading, "success %", "P99 s", "validated overwrites"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    assert_eq!(output(glidepath(folder.path(), &load.replace("--inter-arrival 200ms", "--rate 5"))), text);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    // With a folder, it can be typed again.
+    output(glidepath(folder.path(), "simulate --duration 60s --seeds 1 --set retry.table=immediate --out one"));
+    let made_by = read(folder.path().join("one/made-by.txt"));
+    assert_eq!(made_by, "glidepath simulate --duration 60s --set retry.table=immediate\n");
 }
 
 /// Intervals do not cover the bias of a run that had not settled, so there is a warning. Percentiles with few latencies
@@ -269,6 +274,15 @@ fn mistakes_on_the_command_line_are_answered_so_too() {
         ("simulate 4d", "there is no experiment \"4d\""),
         ("simulate my.tml", "There is no file of this name either; name one by its path, such as ./my.toml"),
         ("simulate no-such.toml", "no-such.toml: cannot read this experiment"),
+        ("simulate --rate 0", "--rate: found \"0\"; allowed: arrivals per second, 0.000001 to 1000000, such as 50"),
+        ("simulate --rate 5,50ms", "--rate: found \"50ms\"; allowed: arrivals per second"),
+        ("simulate --rate 5 --inter-arrival 1s", "cannot be used with"),
+        ("simulate --rate 5 --set arrivals.scale=1s", "--rate 5 and --set arrivals.scale=1s set the same field"),
+        (
+            "simulate --rate 5 --preset published-2026-06",
+            "--rate 5: arrivals of the preset \"published-2026-06\" are given",
+        ),
+        ("knee --rate 5", "the search varies this value itself"),
         ("simulate --inter-arrival 20", "--inter-arrival 20: arrivals.scale: \"20\" is not a span of time"),
         ("simulate --tables many", "--tables many: tables.count: found string \"many\"; allowed: a whole number"),
         (
@@ -342,7 +356,9 @@ fn a_window_that_does_not_hold_whole_bursts_is_told_of() {
     let words = "does not hold a whole number of bursts";
     assert!(output(simulate("10min", "1h", "")).contains(words));
     assert!(output(simulate("10min", "4min", "--json")).contains(words));
-    assert!(!output(simulate("16min", "4min", "")).contains(words));
+    let whole = output(simulate("16min", "4min", ""));
+    assert!(!whole.contains(words) && whole.contains("success in bursts %"), "{whole}");
+    assert!(!output(glidepath(folder.path(), "simulate --seeds 1 --duration 1min")).contains("in bursts"));
     // Each burst takes time, with or without arrivals.
     assert!(refused(simulate("10min", "999ms", ""), 2).contains("allowed: 1s or more"));
 }

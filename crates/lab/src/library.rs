@@ -29,7 +29,7 @@ const PROVIDERS: &[(&str, &str)] = files!(
     "s3-standard-2025-06", "azure-premium-2025-06", "azure-standard-2025-06", "gcs-2025-06",
     "postgres-one-node", "cassandra-one-node", "cassandra-regional",
 );
-const EXPERIMENTS: &[(&str, &str)] = files!("experiments": "1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c", "retry-policies", "substrates",
+const EXPERIMENTS: &[(&str, &str)] = files!("experiments": "1a", "1b", "2a", "2b", "4a", "4a-zipf", "4b", "4b-zipf", "4c", "compaction", "retry-policies", "substrates",
         "substrates-append");
 
 /// A file's text and names.

@@ -9,7 +9,7 @@ use glidepath_lab::experiment::{Experiment, Overrides, Setting};
 use glidepath_model::{Instant, Span};
 use glidepath_point::{SimulatedRun, simulate};
 use glidepath_sim::{Mode, Stream};
-use glidepath_workload::{Distribution, Shape};
+use glidepath_workload::{Distribution, Kind, Shape};
 use statrs::distribution::{ChiSquared, ContinuousCDF, Discrete, DiscreteCDF, Normal, Poisson};
 
 /// The tolerance in standard errors, and its probability.
@@ -168,4 +168,16 @@ fn nothing_is_shorter_than_the_floor_and_what_would_be_is_as_long() {
     let share = Normal::new(0.0, 1.0).unwrap().cdf((30.0_f64 / 180.0).ln() / 1.5);
     let z = of_share(&draws, |draw| draw == 30.0, share);
     assert!(z.abs() < TOLERANCE && draws.iter().all(|draw| *draw >= 30.0), "{share}: z = {z:.1}");
+}
+
+#[test]
+fn overwrites_work_for_their_own_runtime() {
+    let outcome = run(&["transaction.fast_append=0.5", "transaction.overwrite_runtime.scale=9s"]);
+    for (kind, works) in [(Kind::FastAppend, 1), (Kind::ValidatedOverwrite, 9)] {
+        let mut of_kind = outcome.records.iter().filter(|record| record.kind == kind).peekable();
+        assert!(of_kind.peek().is_some());
+        // Reading the catalog takes a millisecond.
+        let works = Span::from_nanos(works * 1_000_000_000 + 1_000_000);
+        assert!(of_kind.all(|record| record.work_done.since(record.arrived) == works), "{kind:?}");
+    }
 }

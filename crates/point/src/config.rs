@@ -6,7 +6,8 @@ use glidepath_model::{Instant, Span};
 use glidepath_protocols::registry::Protocol;
 use glidepath_sim::{EffectPoint, Profile};
 use glidepath_workload::{
-    Appends, Arrivals, Commit, ManifestList, Retry, SpecError, TableMetadata, Tables, Transaction, Workload,
+    Appends, Arrivals, Commit, Distribution, Kind, ManifestList, Retry, SpecError, TableMetadata, Tables, Transaction,
+    Workload,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -212,6 +213,13 @@ impl Point {
     #[must_use]
     pub fn overwrites_decide(&self) -> bool {
         self.config.transaction.fast_append < 1.0
+    }
+
+    /// The time that those work which decide on success.
+    #[must_use]
+    pub fn deciding_runtime(&self) -> Distribution {
+        let overwrite = Kind::ValidatedOverwrite;
+        self.config.transaction.runtime_of(if self.overwrites_decide() { overwrite } else { Kind::FastAppend })
     }
 
     /// The bytes that each table adds to the catalog's object beyond its entry.

@@ -1,7 +1,7 @@
 //! Does a run of this load fit into memory?
 
 use glidepath_model::Span;
-use glidepath_workload::{Shape, SpecError};
+use glidepath_workload::SpecError;
 
 use crate::config::{Config, Point};
 
@@ -63,11 +63,10 @@ fn expected(config: &Config) -> f64 {
 
 /// The mean time that a transaction works, without its commit.
 fn mean_runtime(config: &Config) -> Span {
-    let runtime = &config.transaction.runtime;
-    let factor = match runtime.kind {
-        // The mean of a lognormal is its median times exp(sigma^2 / 2).
-        Shape::Lognormal => (runtime.sigma * runtime.sigma / 2.0).exp(),
-        Shape::Fixed | Shape::Exponential | Shape::LognormalMean => 1.0,
-    };
-    Span::from_secs_f64(runtime.scale.as_secs_f64() * factor).max(runtime.floor)
+    let transaction = &config.transaction;
+    let mean = |(kind, share): (_, f64)| share * transaction.runtime_of(kind).mean().as_secs_f64();
+    match transaction.overwrite_runtime {
+        None => transaction.runtime.mean(),
+        Some(_) => Span::from_secs_f64(transaction.kinds().map(mean).sum()),
+    }
 }

@@ -91,8 +91,8 @@ impl Intent {
     pub fn draw(env: &impl Env, workload: &Workload, picker: &TablePicker, aimed: Option<TableId>) -> Self {
         let spec = &workload.transaction;
         let fast = unit_interval(env.draw(Purpose::Transaction)) < spec.fast_append;
-        let runtime = spec.runtime.sample(|| env.draw(Purpose::Transaction));
         let kind = if fast { Kind::FastAppend } else { Kind::ValidatedOverwrite };
+        let runtime = spec.runtime_of(kind).sample(|| env.draw(Purpose::Transaction));
         Self { kind, runtime, targets: Targets::pick(env, workload, picker, aimed) }
     }
 

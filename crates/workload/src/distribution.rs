@@ -36,6 +36,17 @@ pub enum Shape {
 }
 
 impl Distribution {
+    /// Its mean; with a floor, a bound below it.
+    #[must_use]
+    pub fn mean(&self) -> Span {
+        let factor = match self.kind {
+            // The mean of a lognormal is its median times exp(sigma^2 / 2).
+            Shape::Lognormal => (self.sigma * self.sigma / 2.0).exp(),
+            Shape::Fixed | Shape::Exponential | Shape::LognormalMean => 1.0,
+        };
+        Span::from_secs_f64(self.scale.as_secs_f64() * factor).max(self.floor)
+    }
+
     /// One draw.
     pub fn sample(&self, draw: impl FnMut() -> u64) -> Span {
         let mut rng = DrawRng(draw);

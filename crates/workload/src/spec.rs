@@ -8,6 +8,7 @@ use glidepath_model::{ByteSize, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::{Distribution, Shape};
+use crate::record::Kind;
 
 /// A workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,14 @@ pub struct Arrivals {
     pub burst: Option<Burst>,
 }
 
+impl Arrivals {
+    /// Whether the scale is the mean of the times between arrivals, outside of bursts.
+    #[must_use]
+    pub fn scale_is_mean(&self) -> bool {
+        self.kind != Shape::Lognormal && self.floor == Span::ZERO
+    }
+}
+
 /// Periods with more arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +76,10 @@ pub struct Transaction {
     pub fast_append: f64,
     /// The time each works between its first read of the catalog and its commit.
     pub runtime: Distribution,
+    /// The same for validated overwrites, if it is another: a compaction works for longer than an append. An experiment
+    /// file gives what differs from `runtime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrite_runtime: Option<Distribution>,
     /// Given a table conflict, the probability that it is a real one for a validated overwrite.
     #[serde(default)]
     pub real_conflicts: f64,
@@ -76,6 +89,23 @@ pub struct Transaction {
     /// The number of partitions it writes in each.
     #[serde(default = "one")]
     pub partitions: u32,
+}
+
+impl Transaction {
+    /// The time that transactions of this kind work.
+    #[must_use]
+    pub fn runtime_of(&self, kind: Kind) -> Distribution {
+        match kind {
+            Kind::FastAppend => self.runtime,
+            Kind::ValidatedOverwrite => self.overwrite_runtime.unwrap_or(self.runtime),
+        }
+    }
+
+    /// The kinds that there are, with their shares.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, f64)> + use<> {
+        let kinds = [(Kind::FastAppend, self.fast_append), (Kind::ValidatedOverwrite, 1.0 - self.fast_append)];
+        kinds.into_iter().filter(|(_, share)| *share > 0.0)
+    }
 }
 
 /// The tables of the catalog.
@@ -286,6 +316,8 @@ impl Workload {
         )?;
         let sigma = transaction.runtime.sigma;
         check("transaction.runtime.sigma", sigma, (0.0..=5.0).contains(&sigma), "0 to 5")?;
+        let sigma = transaction.overwrite_runtime.map_or(0.0, |runtime| runtime.sigma);
+        check("transaction.overwrite_runtime.sigma", sigma, (0.0..=5.0).contains(&sigma), "0 to 5")?;
         for (field, value) in [("tables.count", tables.count), ("tables.partitions", tables.partitions)] {
             let range = whole_range(field).unwrap_or(0..=u32::MAX);
             check(field, value, range.contains(&value), format!("{} to {}", range.start(), range.end()))?;

@@ -6,7 +6,7 @@ use glidepath_lab::knee::{
 use glidepath_model::Span;
 use glidepath_point::Point;
 
-use super::{Found, limit};
+use super::{Found, MOST_BUDGET, limit};
 use crate::output::{NONE, interval, share_percent, table};
 use crate::setting;
 
@@ -165,7 +165,10 @@ fn stopped_words(stopped: &SearchEnd, found: &Found) -> String {
     };
     let more = stopped.budget_factor.filter(|factor| *factor > 1.0).map(|factor| {
         let seconds = (factor * found.budget.as_secs_f64()).ceil();
-        format!("; --budget {seconds}s probably suffices")
+        match seconds <= MOST_BUDGET.as_secs_f64() {
+            true => format!("; for that --budget {seconds}s probably suffices"),
+            false => "; for that the largest --budget, 24h, would not suffice".to_owned(),
+        }
     });
     format!(
         "Stopped: {reason}{}{}",

@@ -32,12 +32,14 @@ fn heading(experiment: &Experiment) -> String {
 
 /// One load: a row for each kind of transaction, and intervals.
 pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
-    let header =
-        ["transactions", "success %", "commits/s", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
+    let mut header =
+        vec!["transactions", "success %", "commits/s", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
+    header.extend(has_bursts(summary).then_some(IN_BURSTS));
     let row = |name: &str, group: &GroupSummary| {
         let mut row = vec![name.to_owned(), success(group.success), rate(group.throughput_per_s)];
         row.extend(latencies(group));
         row.extend([mean(group.retries_mean), percent(group.not_ended)]);
+        row.extend(in_bursts(summary, group));
         row
     };
     let bounds = ["with 95 % confidence", "success %", "commits/s", "P99 s"];
@@ -58,6 +60,18 @@ pub(super) fn load(experiment: &Experiment, summary: &RunSummary) -> String {
         );
     let empty = if summary.points.iter().all(|point| point.all.arrived_per_s.mean == 0.0) { NOBODY } else { "" };
     format!("{}\n{numbers}\n\n{bounds}{empty}{}", heading(experiment), warning(summary))
+}
+
+/// The heading of the success of those that arrived in a burst.
+const IN_BURSTS: &str = "success in bursts %";
+
+fn has_bursts(summary: &RunSummary) -> bool {
+    summary.points.iter().any(|point| point.all.burst_success.is_some())
+}
+
+/// The cell below [`IN_BURSTS`], if there is that column.
+fn in_bursts(summary: &RunSummary, group: &GroupSummary) -> Option<String> {
+    has_bursts(summary).then(|| success(group.burst_success))
 }
 
 /// The warning if a run had not settled.
@@ -98,13 +112,15 @@ pub(super) fn all_points(experiment: &Experiment, summary: &RunSummary) -> Strin
     let axes = header.len();
     let all = ["commits/s", "success %", "mean s", "P50 s", "P95 s", "P99 s", "retries", "not ended %"];
     let kinds = ["FA success %", "FA mean s", "VO success %", "VO mean s", "VO P99 s"];
-    header.extend(all.iter().chain(if mixed { &kinds[..] } else { &[] }).map(|name| (*name).to_owned()));
+    let bursts = has_bursts(summary).then_some(&IN_BURSTS);
+    header.extend(all.iter().chain(bursts).chain(if mixed { &kinds[..] } else { &[] }).map(|name| (*name).to_owned()));
     let row =
         |point: &PointSummary| {
             let mut row: Vec<String> = point.coordinates.iter().map(|(_, value)| value.clone()).collect();
             row.extend([rate(point.all.throughput_per_s), success(point.all.success)]);
             row.extend(latencies(&point.all));
             row.extend([mean(point.all.retries_mean), percent(point.all.not_ended)]);
+            row.extend(in_bursts(summary, &point.all));
             if mixed {
                 let (fast, slow) = (point.fast_append.as_ref(), point.validated_overwrite.as_ref());
                 row.extend(fast.map_or([NONE; 2].map(str::to_owned), |group| {

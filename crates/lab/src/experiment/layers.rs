@@ -1,10 +1,11 @@
 //! How are the layers of a configuration merged, and which layer set each field?
 //!
 //! Preset, experiment file, sweep and command line are tables of TOML. A later layer overrides an earlier one field by
-//! field. Two rules are special:
+//! field. Three rules are special:
 //!
 //! - A distribution of another `kind` does not inherit the `floor` of the old one, nor its `sigma` unless both are
 //!   lognormal. It does inherit the `scale`.
+//! - What the runtime of overwrites does not say is as in the runtime of all.
 //! - `"none"` removes an optional field, because TOML has no null.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
 
 /// Fields that `"none"` removes.
-pub(super) const OPTIONAL: [&str; 8] = [
+pub(super) const OPTIONAL: [&str; 9] = [
     "catalog.latency",
     "catalog.store",
     "catalog.server",
@@ -25,11 +26,14 @@ pub(super) const OPTIONAL: [&str; 8] = [
     "catalog.balance",
     "arrivals.burst.table",
     "arrivals.burst",
+    OVERWRITE_RUNTIME,
     "retry.time_limit",
 ];
 
 /// The paths of distributions.
-const DISTRIBUTIONS: [&str; 2] = ["arrivals", "transaction.runtime"];
+const DISTRIBUTIONS: [&str; 3] = ["arrivals", "transaction.runtime", OVERWRITE_RUNTIME];
+
+const OVERWRITE_RUNTIME: &str = "transaction.overwrite_runtime";
 
 /// One field, or a whole section, as a layer set it.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +132,7 @@ impl Layers {
                 remove(&mut self.table, path);
             }
         }
+        self.complete_overwrite_runtime();
         let wrong = |field: &str, message: String| ExperimentError::Field {
             origin: self.origin(field).unwrap_or(fallback).to_owned(),
             field: field.to_owned(),
@@ -143,6 +148,16 @@ impl Layers {
                 let path = error.path().to_string();
                 Err(wrong(&path, complaint(error.inner().message(), &path)))
             }
+        }
+    }
+
+    /// What the runtime of overwrites does not say is as in the runtime of all.
+    fn complete_overwrite_runtime(&mut self) {
+        let Some(Value::Table(transaction)) = self.table.get_mut("transaction") else { return };
+        let Some(Value::Table(mut whole)) = transaction.get("runtime").cloned() else { return };
+        if let Some(Value::Table(own)) = transaction.get_mut("overwrite_runtime") {
+            merge(&mut whole, std::mem::take(own));
+            *own = whole;
         }
     }
 

@@ -77,6 +77,13 @@ impl Setting {
         }
     }
 
+    /// The same, where the option had these values: its own follow from them.
+    #[must_use]
+    pub fn said(mut self, option: &str, values: &str) -> Self {
+        self.origin = format!("{option} {values}");
+        self
+    }
+
     fn entry(&self, value: &Value) -> Entry {
         Entry { key: self.key.clone(), value: value.clone(), origin: self.origin.clone() }
     }

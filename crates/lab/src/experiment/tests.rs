@@ -30,6 +30,7 @@ fn the_experiments_that_ship_have_the_published_sizes() {
         ("4b", 240),
         ("4b-zipf", 240),
         ("4c", 900),
+        ("compaction", 36),
         ("retry-policies", 45),
         ("substrates", 1080),
         ("substrates-append", 144),
@@ -91,6 +92,28 @@ fn a_later_layer_overrides_field_by_field() {
     let config = &experiment.points[0].point.config;
     assert_eq!(config.transaction.runtime.scale.to_string(), "20s");
     assert_ne!(config.retry.table, config.retry.catalog);
+}
+
+#[test]
+fn what_the_runtime_of_overwrites_does_not_say_is_as_in_that_of_all() {
+    let of = |settings: &[&str]| {
+        let experiment = plan("[transaction]\nruntime.floor = \"2s\"\n", &with(settings)).unwrap();
+        experiment.points[0].point.config.transaction.overwrite_runtime
+    };
+    assert_eq!(of(&[]), None);
+    let longer = of(&["transaction.overwrite_runtime.scale=1h"]).unwrap();
+    assert_eq!((longer.scale.to_string(), longer.sigma, longer.floor.to_string()), ("1h".into(), 1.5, "2s".into()));
+    let fixed = of(&["transaction.overwrite_runtime={kind=\"fixed\"}"]).unwrap();
+    assert_eq!((fixed.scale.to_string(), fixed.sigma, fixed.floor.to_string()), ("3min".into(), 0.0, "0ns".into()));
+    let none = "transaction.overwrite_runtime=none";
+    assert_eq!(of(&["transaction.overwrite_runtime.scale=1h", none]), None);
+    let wrong = plan("", &with(&["transaction.overwrite_runtime={kind=\"fixed\",sigma=1.0}"])).unwrap_err().to_string();
+    assert!(
+        wrong.contains("transaction.overwrite_runtime.sigma: found 1.0, but kind = \"fixed\" has no sigma"),
+        "{wrong}"
+    );
+    let much = plan("", &with(&["transaction.overwrite_runtime.sigma=6.0"])).unwrap_err().to_string();
+    assert!(much.contains("transaction.overwrite_runtime.sigma: found 6; allowed: 0 to 5"), "{much}");
 }
 
 #[test]

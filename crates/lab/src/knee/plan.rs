@@ -7,7 +7,7 @@
 
 use glidepath_model::Span;
 use glidepath_point::Point;
-use glidepath_workload::{Choice, Shape, Step, TableMetadata};
+use glidepath_workload::{Choice, Distribution, Shape, Step, TableMetadata};
 
 /// The runs that judge one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +187,14 @@ fn offered_per_load(point: &Point) -> f64 {
 /// of about 1.5 %. Preset `published-2026-06`, `s3-express`, one table: 2.6 % lower with 30 min, 5 % with 20 min, 10 %
 /// with 10 min; there a fair run is longer than the hour, and half of it is 41 min.
 fn fair(point: &Point) -> Span {
-    let runtime = &point.config.transaction.runtime;
+    let transaction = &point.config.transaction;
+    let deciles = transaction.kinds().map(|(kind, _)| ninth_decile(&transaction.runtime_of(kind)));
+    let longest = deciles.max().unwrap_or(Span::ZERO);
+    Span::from_secs_f64(4.0 * longest.as_secs_f64()).max(SHORTEST)
+}
+
+/// The time that nine in ten work at most.
+fn ninth_decile(runtime: &Distribution) -> Span {
     let sigma = runtime.sigma;
     let factor = match runtime.kind {
         Shape::Fixed => 1.0,
@@ -195,6 +202,5 @@ fn fair(point: &Point) -> Span {
         Shape::Lognormal => (NINTH_DECILE_Z * sigma).exp(),
         Shape::LognormalMean => (NINTH_DECILE_Z * sigma - sigma * sigma / 2.0).exp(),
     };
-    let ninth_decile = Span::from_secs_f64(runtime.scale.as_secs_f64() * factor).max(runtime.floor);
-    Span::from_secs_f64(4.0 * ninth_decile.as_secs_f64()).max(SHORTEST)
+    Span::from_secs_f64(runtime.scale.as_secs_f64() * factor).max(runtime.floor)
 }

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use glidepath_model::{ByteSize, Span};
 use glidepath_point::{Config, Point};
 use glidepath_sim::{Distribution, EffectPoint, OperationProfile, Profile};
-use glidepath_workload::{Choice, Shape};
+use glidepath_workload::{Choice, Distribution as Times, Shape, Transaction};
 use serde::Serialize;
 
 use super::KneeError;
@@ -115,6 +115,31 @@ pub(super) fn assumptions(point: &Point) -> Vec<Variants> {
     list.variants
 }
 
+/// What the assumptions about a time that transactions work are called.
+struct Names {
+    mean: &'static str,
+    median: &'static str,
+    tail: &'static str,
+}
+
+const OF_ALL: Names = Names {
+    mean: "mean runtime of a transaction",
+    median: "median runtime of a transaction",
+    tail: "tail of runtimes (sigma)",
+};
+
+const OF_APPENDS: Names = Names {
+    mean: "mean runtime of a fast append",
+    median: "median runtime of a fast append",
+    tail: "tail of runtimes of fast appends (sigma)",
+};
+
+const OF_OVERWRITES: Names = Names {
+    mean: "mean runtime of a validated overwrite",
+    median: "median runtime of a validated overwrite",
+    tail: "tail of runtimes of validated overwrites (sigma)",
+};
+
 /// Collects assumptions of one point.
 struct List<'a> {
     point: &'a Point,
@@ -126,17 +151,16 @@ type Vary<'a> = &'a dyn Fn(&mut Config, &mut Profile);
 impl List<'_> {
     fn work(&mut self) {
         let transaction = self.point.config.transaction;
-        let runtime = transaction.runtime;
-        let statistic = if runtime.kind == Shape::Lognormal { "median" } else { "mean" };
-        let name =
-            if statistic == "median" { "median runtime of a transaction" } else { "mean runtime of a transaction" };
-        let of = |factor: f64| Span::from_secs_f64(runtime.scale.as_secs_f64() * factor);
-        self.scaled(name, [0.5, 1.0, 2.0].map(of), |config, _, span| config.transaction.runtime.scale = span);
-        if matches!(runtime.kind, Shape::Lognormal | Shape::LognormalMean) {
-            let sigmas = [-0.5, 0.0, 0.5].map(|more| (runtime.sigma + more).max(0.0));
-            self.scaled("tail of runtimes (sigma)", sigmas, |config, _, sigma| {
-                config.transaction.runtime.sigma = sigma
-            });
+        match transaction.overwrite_runtime {
+            None => self.runtime(&OF_ALL, transaction.runtime, |transaction| Some(&mut transaction.runtime)),
+            Some(runtime) => {
+                if transaction.fast_append > 0.0 {
+                    self.runtime(&OF_APPENDS, transaction.runtime, |transaction| Some(&mut transaction.runtime));
+                }
+                if transaction.fast_append < 1.0 {
+                    self.runtime(&OF_OVERWRITES, runtime, |transaction| transaction.overwrite_runtime.as_mut());
+                }
+            }
         }
         let shares = [-0.1, 0.0, 0.1].map(|more| round(transaction.fast_append + more).clamp(0.0, 1.0));
         self.scaled("share of fast appends", shares, |config, _, share| config.transaction.fast_append = share);
@@ -145,6 +169,21 @@ impl List<'_> {
             let reals = [real / 2.0, real, if real > 0.0 { (2.0 * real).min(1.0) } else { 0.02 }];
             let name = "share of real conflicts";
             self.scaled(name, reals, |config, _, share| config.transaction.real_conflicts = share);
+        }
+    }
+
+    /// The scale and the tail of the time that transactions work.
+    fn runtime(&mut self, names: &Names, runtime: Times, of: fn(&mut Transaction) -> Option<&mut Times>) {
+        let name = if runtime.kind == Shape::Lognormal { names.median } else { names.mean };
+        let scale = |factor: f64| Span::from_secs_f64(runtime.scale.as_secs_f64() * factor);
+        self.scaled(name, [0.5, 1.0, 2.0].map(scale), |config, _, span| {
+            of(&mut config.transaction).into_iter().for_each(|runtime| runtime.scale = span);
+        });
+        if matches!(runtime.kind, Shape::Lognormal | Shape::LognormalMean) {
+            let sigmas = [-0.5, 0.0, 0.5].map(|more| (runtime.sigma + more).max(0.0));
+            self.scaled(names.tail, sigmas, |config, _, sigma| {
+                of(&mut config.transaction).into_iter().for_each(|runtime| runtime.sigma = sigma);
+            });
         }
     }
 

@@ -252,7 +252,8 @@ impl Trial {
     fn for_the_unseen(&self) -> Option<Span> {
         let config = &self.point.config;
         let excess = excess(self.results.iter().flat_map(|run| &run.worked).copied().collect());
-        let matters = |duration: Span| matters(&config.transaction.runtime, duration, excess, self.rule.threshold);
+        let work = self.point.deciding_runtime();
+        let matters = |duration: Span| matters(&work, duration, excess, self.rule.threshold);
         let [least, most] =
             [LONGER.0, LONGER.1].map(|factor| Span::from_secs_f64(factor * config.duration.as_secs_f64()));
         let mut longer = least;

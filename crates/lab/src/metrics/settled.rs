@@ -5,7 +5,7 @@
 
 use glidepath_model::Span;
 use glidepath_point::{Point, SimulatedRun, window};
-use glidepath_workload::Record;
+use glidepath_workload::{Kind, Record};
 
 /// The most time until a transaction ends, as a share of the time before the window.
 const SHARE: f64 = 0.5;
@@ -19,12 +19,22 @@ const DECIDED: f64 = 0.99;
 
 /// Whether a run had settled. Published runs are not checked.
 pub(super) fn is_settled(point: &Point, outcome: &SimulatedRun) -> bool {
+    let all = [Kind::FastAppend, Kind::ValidatedOverwrite];
+    let apart = point.config.transaction.overwrite_runtime.is_some();
+    // Overwrites that work for longer are few among all.
+    let kinds = if apart { vec![&all[..], &all[1..]] } else { vec![&all[..]] };
+    point.config.run_on == Span::ZERO || kinds.into_iter().all(|kinds| have_settled(kinds, point, outcome))
+}
+
+fn have_settled(kinds: &[Kind], point: &Point, outcome: &SimulatedRun) -> bool {
     let window = window(point.config.duration);
     let most = SHARE * window.start.since(glidepath_model::Instant::ZERO).as_secs_f64();
-    let arrived = outcome.records.iter().filter(|record| window.contains(&record.arrived));
-    let worked = outcome.records.iter().filter(|record| window.contains(&record.work_done));
-    let open =
-        |inside: &dyn Fn(&glidepath_point::Open) -> bool| outcome.open.iter().filter(|open| inside(open)).count();
+    let records = || outcome.records.iter().filter(|record| kinds.contains(&record.kind));
+    let arrived = records().filter(|record| window.contains(&record.arrived));
+    let worked = records().filter(|record| window.contains(&record.work_done));
+    let open = |inside: &dyn Fn(&glidepath_point::Open) -> bool| {
+        outcome.open.iter().filter(|open| kinds.contains(&open.kind) && inside(open)).count()
+    };
     let ended = quick(
         arrived.map(|record| record.ended.since(record.arrived)).collect(),
         open(&|open| window.contains(&open.arrived)),
@@ -35,7 +45,7 @@ pub(super) fn is_settled(point: &Point, outcome: &SimulatedRun) -> bool {
         open(&|open| window.contains(&open.work_done)),
         (DECIDED, most),
     );
-    point.config.run_on == Span::ZERO || (ended && decided)
+    ended && decided
 }
 
 /// Whether this share of the given times, and of a number of longer ones, is at most this many seconds.

@@ -101,13 +101,13 @@ fn fields(point: &Point) -> BTreeMap<String, Value> {
     }
     // Fields that a preset may set and this configuration does not have.
     let catalog = ["catalog.latency", "catalog.store", "catalog.server", "catalog.servers", "catalog.balance"];
-    for optional in catalog.into_iter().chain(["arrivals.burst", "retry.time_limit"]) {
+    for optional in catalog.into_iter().chain(["arrivals.burst", "transaction.overwrite_runtime", "retry.time_limit"]) {
         if !fields.keys().any(|path| covers(optional, path)) {
             fields.insert(optional.to_owned(), Value::String("none".to_owned()));
         }
     }
     // Only lognormal distributions have a sigma.
-    for distribution in ["arrivals", "transaction.runtime"] {
+    for distribution in ["arrivals", "transaction.runtime", "transaction.overwrite_runtime"] {
         let kind = fields.get(&format!("{distribution}.kind")).and_then(Value::as_str);
         if !kind.is_some_and(|kind| kind.starts_with("lognormal")) {
             fields.remove(&format!("{distribution}.sigma"));

@@ -125,6 +125,11 @@ fn workload(columns: &mut Columns, rows: &[Row<'_>]) {
     columns.number("runtime_scale_s", transactions().map(|transaction| transaction.runtime.scale.as_secs_f64()));
     columns.number("runtime_sigma", transactions().map(|transaction| transaction.runtime.sigma));
     columns.number("runtime_floor_s", transactions().map(|transaction| transaction.runtime.floor.as_secs_f64()));
+    let own = || transactions().map(|transaction| transaction.overwrite_runtime);
+    columns.text("overwrite_runtime_kind", own().map(|own| own.map_or_else(String::new, |own| word(&own.kind))));
+    columns.number_or_none("overwrite_runtime_scale_s", own().map(|own| Some(own?.scale.as_secs_f64())));
+    columns.number_or_none("overwrite_runtime_sigma", own().map(|own| Some(own?.sigma)));
+    columns.number_or_none("overwrite_runtime_floor_s", own().map(|own| Some(own?.floor.as_secs_f64())));
     columns.number("real_conflict_ratio", transactions().map(|transaction| transaction.real_conflicts));
     columns.count("tables_per_transaction", transactions().map(|transaction| transaction.tables.into()));
     columns.count("partitions_per_transaction_and_table", transactions().map(|one| one.partitions.into()));
