@@ -11,7 +11,7 @@ use std::io;
 use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use glidepath_env::{Access, Files, Payload};
 
@@ -29,8 +29,8 @@ pub(crate) struct Folders<F: Files> {
     pub(crate) objects: PathBuf,
     pub(crate) locks: PathBuf,
     writers: PathBuf,
-    /// The folder of the store, and itself as it was when the store was opened. `None` in a handle for reading.
-    root: Option<(PathBuf, F::File)>,
+    /// The folder of the store, and itself as it was when the store was opened.
+    root: Option<(PathBuf, Arc<F::File>)>,
     /// The folder of this process, and its lock, which shows that the process is alive. `None` in a handle for reading,
     /// or if the disk was too full for it when the store was opened: reading does not need it.
     own: Mutex<Option<(PathBuf, F::File)>>,
@@ -40,7 +40,9 @@ pub(crate) struct Folders<F: Files> {
 
 impl<F: Files> Folders<F> {
     pub(crate) async fn open(files: F, root: &Path, durable: bool) -> io::Result<Self> {
-        let mut store = Self::reading(files, root, durable);
+        let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
+        let (own, next_name) = (Mutex::default(), AtomicU64::new(0));
+        let mut store = Self { files, objects, locks, writers, root: None, own, next_name, durable };
         let mut vanished = None;
         for _ in 0..TRIES {
             match store.enter_root(root).await {
@@ -63,15 +65,15 @@ impl<F: Files> Folders<F> {
         let folders = [&*self.objects, &self.locks, &self.writers];
         let (opened, own) = Self::make_and_enter(&self.files, root, folders, self.durable).await?;
         self.own = Mutex::new(own);
-        self.root = Some((root.to_owned(), opened));
+        self.root = Some((root.to_owned(), Arc::new(opened)));
         Ok(())
     }
 
     /// A handle for reading, which makes no request.
-    pub(crate) fn reading(files: F, root: &Path, durable: bool) -> Self {
-        let (objects, locks, writers) = (root.join("objects"), root.join("locks"), root.join("writers"));
-        let own = Mutex::default();
-        Self { files, objects, locks, writers, root: None, own, next_name: AtomicU64::new(0), durable }
+    pub(crate) fn reading_with<G: Files<File = F::File>>(&self, files: G) -> Folders<G> {
+        let (objects, locks, writers) = (self.objects.clone(), self.locks.clone(), self.writers.clone());
+        let (root, own, next_name) = (self.root.clone(), Mutex::default(), AtomicU64::new(0));
+        Folders { files, objects, locks, writers, root, own, next_name, durable: self.durable }
     }
 
     /// Returns the folder of the store, open, and that of this process.
@@ -185,7 +187,8 @@ impl<F: Files> Folders<F> {
 
     /// Whether the folder of the store is the one in which the store was opened. If that was moved away or removed, or
     /// another file system is mounted there now, what would be written in its place would be acknowledged, and not be
-    /// in the store. Asked before every write.
+    /// in the store, and that nothing is found there says nothing of it. Asked before every write, and after a read that
+    /// found nothing.
     pub(crate) async fn is_in_place(&self) -> io::Result<()> {
         let Some((root, opened)) = &self.root else { return Ok(()) };
         match self.files.leads_to(root, opened).await? {

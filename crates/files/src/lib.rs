@@ -64,9 +64,9 @@ impl<F: Files> FileStore<F> {
         Folders::open(files, folder, durability == Durability::Fsync).await.map(Self)
     }
 
-    /// A handle that only reads, on a store that is open. It enters nothing in the folder.
-    pub fn reading(files: F, folder: &Path, durability: Durability) -> Self {
-        Self(Folders::reading(files, folder, durability == Durability::Fsync))
+    /// A handle on the same store that only reads, with calls of another kind. It enters nothing in the folder.
+    pub fn reading_with<G: Files<File = F::File>>(&self, files: G) -> FileStore<G> {
+        FileStore(self.0.reading_with(files))
     }
 
     /// Whether the folder is still the one in which the store was opened. If it was moved, nothing is found in it, and

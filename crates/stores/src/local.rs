@@ -19,8 +19,8 @@ use std::task::{Context, Poll, Waker};
 pub use glidepath_files::Durability;
 
 use glidepath_env::{
-    Appended, Body, Capabilities, Cause, DeleteError, Denial, Guard, Key, ListPage, Metadata, Object, ObjectStore,
-    Payload, PutError, ReadError, Tag,
+    Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, ListPage, Metadata, Object,
+    ObjectStore, Payload, PutError, ReadError, Tag,
 };
 use glidepath_files::FileStore;
 use tokio::sync::Semaphore;
@@ -51,9 +51,9 @@ impl Open {
     /// What a read returns, if that can be said without waiting for a disk.
     #[cfg(target_os = "linux")]
     fn read_at_once(&self, key: &Key, range: &Range<u64>) -> Option<Result<Object, ReadError>> {
-        match at_once(self.cached.get_range(key, range.clone())) {
-            // Also what is wrong with the object, and that there is none, is found out by a read that may wait.
-            Err(ReadError::Failed(_) | ReadError::NotFound) => None,
+        match found(&self.cached, at_once(self.cached.get_range(key, range.clone()))) {
+            // Also what is wrong with the object, or with the folder, is found out by a read that may wait.
+            Err(ReadError::Failed(_)) => None,
             read => Some(read),
         }
     }
@@ -78,10 +78,11 @@ impl LocalStore {
     /// An error of the file system, for example that the directory may not be written to.
     pub fn new(directory: impl Into<PathBuf>, durability: Durability) -> std::io::Result<Self> {
         let directory = directory.into();
+        let store = at_once(FileStore::open(Machine, &directory, durability))?;
         Ok(Self(Arc::new(Open {
-            store: at_once(FileStore::open(Machine, &directory, durability))?,
             #[cfg(target_os = "linux")]
-            cached: FileStore::reading(cached::Cached, &directory, durability),
+            cached: store.reading_with(cached::Cached),
+            store,
         })))
     }
 
@@ -206,7 +207,7 @@ impl ObjectStore for LocalStore {
 }
 
 /// What a read found. That there is nothing says something of the store only if its folder is in place.
-fn found<T>(store: &FileStore<Machine>, read: Result<T, ReadError>) -> Result<T, ReadError> {
+fn found<F: Files, T>(store: &FileStore<F>, read: Result<T, ReadError>) -> Result<T, ReadError> {
     if let Err(ReadError::NotFound) = read
         && let Err(error) = at_once(store.is_in_place())
     {

@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use glidepath_env::{Access, Files};
@@ -75,8 +76,9 @@ impl Files for Cached {
         would_wait()
     }
 
-    async fn leads_to(&self, _: &Path, _: &File) -> io::Result<bool> {
-        would_wait()
+    async fn leads_to(&self, path: &Path, file: &File) -> io::Result<bool> {
+        let (there, open) = (open(path, OFlags::PATH)?.metadata()?, file.metadata()?);
+        Ok((there.dev(), there.ino()) == (open.dev(), open.ino()))
     }
 
     async fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
@@ -121,8 +123,8 @@ mod tests {
     use glidepath_files::{Durability, FileStore};
 
     use super::*;
-    use crate::local::at_once;
     use crate::local::machine::Machine;
+    use crate::local::{at_once, found};
 
     fn payload(length: usize) -> Payload {
         bytes::Bytes::from(vec![7; length]).into()
@@ -133,7 +135,7 @@ mod tests {
     fn what_is_answered_at_once_is_right() {
         let directory = tempfile::tempdir().unwrap();
         let store = at_once(FileStore::open(Machine, directory.path(), Durability::Fsync)).unwrap();
-        let cached = FileStore::reading(Cached, directory.path(), Durability::Fsync);
+        let cached = store.reading_with(Cached);
         let key = Key::new("folder/object");
         let whole = || at_once(store.get(&key)).map(|object| object.payload.bytes);
         let lengths = [None, Some(0), Some(5), Some(MOST_BYTES), Some(MOST_BYTES + 1), None];
@@ -159,14 +161,44 @@ mod tests {
         assert_eq!(whole().unwrap().len(), 1);
     }
 
+    /// A folder in its place has no object. That says nothing of the store.
+    #[test]
+    fn nothing_is_not_found_in_another_folder() {
+        let directory = tempfile::tempdir().unwrap();
+        let (lake, elsewhere) = (directory.path().join("lake"), directory.path().join("elsewhere"));
+        let store = at_once(FileStore::open(Machine, &lake, Durability::Fsync)).unwrap();
+        let cached = store.reading_with(Cached);
+        std::fs::rename(&lake, elsewhere).unwrap();
+        let found = |key| found(&cached, at_once(cached.get(&Key::new(key))));
+        assert!(matches!(found("object"), Err(ReadError::Failed(_))), "no folder");
+        let _another = at_once(FileStore::open(Machine, &lake, Durability::Fsync)).unwrap();
+        assert!(matches!(found("object"), Err(ReadError::Failed(_))), "another folder");
+    }
+
     #[test]
     fn nothing_is_changed() {
         let directory = tempfile::tempdir().unwrap();
-        let cached = FileStore::reading(Cached, directory.path(), Durability::Fsync);
+        let store = at_once(FileStore::open(Machine, directory.path(), Durability::Fsync)).unwrap();
+        let there = || walk(directory.path());
+        let (before, cached) = (there(), store.reading_with(Cached));
         let key = Key::new("object");
         assert!(at_once(cached.put(&key, payload(1), Guard::None)).is_err());
         assert!(at_once(cached.delete(&key)).is_err());
         at_once(cached.close());
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert_eq!(there(), before);
+    }
+
+    /// The paths in a folder, in order.
+    fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                paths.extend(walk(&path));
+            }
+            paths.push(path);
+        }
+        paths.sort();
+        paths
     }
 }
