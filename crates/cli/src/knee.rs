@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     /// The width of the bracket around the load, as a share of the load; never more than --within
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     tolerance: f64,
-    /// The total work, as the approximate time that two processors take [default: 10s; 20s with a measured profile; 30s
+    /// The total work, as the approximate time that two processors take [default: 15s; 25s with a measured profile; 30s
     /// with --sensitivity; 3min with --protocols]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
@@ -125,7 +125,7 @@ const RESULTS: &str = "results/knee";
 
 /// The default budgets in seconds: in general; with alternatives to a measured profile, whose searches need a part of
 /// it; with assumptions to vary; with all protocols to try.
-const BUDGET: [u64; 4] = [10, 20, 30, 180];
+const BUDGET: [u64; 4] = [15, 25, 30, 180];
 
 /// The largest budget.
 const MOST_BUDGET: Duration = Duration::from_secs(86_400);
@@ -174,7 +174,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = search(&planned.point, &options, arguments.no_what_if, alternatives.as_ref())?;
     let found = Found { set: experiment.set.clone(), budget, ..found };
     if let Some(out) = &out {
-        page::write_all(out, &preset, &planned.point, &found)?;
+        page::write_all(out, (&experiment, &planned.point), &found)?;
     }
     if arguments.json {
         let assumed_operations = measured::stand_ins(&planned.point);

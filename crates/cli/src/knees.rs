@@ -19,7 +19,7 @@ use crate::interrupt::{ended_by_interrupt, on_interrupt};
 use crate::knee::{EVENTS_PER_SECOND, budget, no_inter_arrival, no_load, share};
 use crate::load_options::LoadOptions;
 use crate::origin::command_line;
-use crate::output::{NONE, print, print_json, success, table, three_digits};
+use crate::output::{NONE, counted, print, print_json, success, table, three_digits};
 use crate::progress::Display;
 use crate::threads::Threads;
 
@@ -124,8 +124,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let seconds = began.elapsed().as_secs_f64();
     print(&format!(
-        "{} knees in {seconds:.1} s; all results are in {}: open report.html there",
-        knees.len(),
+        "{} in {seconds:.1} s; all results are in {}: open report.html there",
+        counted(knees.len() as u64, "knee"),
         folder.display()
     ))
 }

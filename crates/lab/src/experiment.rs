@@ -10,6 +10,7 @@
 //! Start with [`Experiment::load`]; `layers.rs` says what overrides what, `sweep.rs` reads the file.
 
 mod complaint;
+mod fields;
 mod layers;
 mod overrides;
 mod quick;
@@ -23,6 +24,7 @@ use sha2::{Digest, Sha256};
 
 use crate::library::{LibraryError, Shelf, profile};
 use crate::setting;
+pub(crate) use fields::{covers, fields};
 use layers::{Entry, Layers, entries};
 pub use overrides::{Overrides, Setting};
 use sweep::{AxisPlan, File};
@@ -138,7 +140,7 @@ impl Experiment {
         let preset = overrides.preset.clone().or(header.preset).unwrap_or_else(|| DEFAULT_PRESET.to_owned());
         let mut base = Layers::default();
         base.lay(preset_entries(&preset)?);
-        let (of_preset, mut set) = (base.leaves(), None::<BTreeMap<String, String>>);
+        let (of_preset, mut set) = (base.usual(origin), None::<BTreeMap<String, String>>);
         base.lay(entries(sections, origin));
         let mut notes = Vec::new();
         let mut seed_count = header.seeds;
@@ -164,8 +166,8 @@ impl Experiment {
                 let mut layers = base.clone();
                 layers.lay(choices.iter().flat_map(|(_, choice)| choice.entries.iter().cloned()));
                 layers.lay(command_line.iter().cloned());
-                let mut own = layers.leaves();
-                own.retain(|key, value| of_preset.get(key) != Some(value) && !setting::names(key));
+                let mut own = layers.beyond(&of_preset);
+                own.retain(|key, _| !setting::names(key));
                 match &mut set {
                     Some(set) => set.retain(|key, value| own.get(key) == Some(value)),
                     none => *none = Some(own),

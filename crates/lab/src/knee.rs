@@ -60,7 +60,7 @@ use factor::fell_short;
 use hunt::{Hunt, Round, Task};
 use outcome::KneeSearch;
 use queue::Meter;
-use variants::Variant;
+use variants::{Search, Variant};
 
 /// The options of a search for a knee.
 #[derive(Clone, Debug)]
@@ -269,10 +269,10 @@ pub fn answer(
     let left = options.events.saturating_sub(knee.events);
     let protocols = changes.iter().filter(|change| change.is_of_protocol(point)).count();
     let enough = enough::for_variants(point, &knee, variants.len(), protocols);
-    let mut results = variants::search(&variants, options, left, (enough::of_one(&knee) as u64, meter));
-    let mut what_ifs = results.split_off(reliefs.len());
+    let search = Search { options, of_one: enough::of_one(&knee) as u64, meter };
+    let [of_reliefs, mut what_ifs] = search.all(&variants[..reliefs.len()], &variants[reliefs.len()..], left);
     let varied = what_ifs.split_off(changes.len());
-    let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(results);
+    let reliefs = reliefs.into_iter().map(|(resource, _)| resource).zip(of_reliefs);
     let bottleneck = Some(Bottleneck::of(&found, reliefs.collect()));
     let (mut what_ifs, undecided) = decided(changes.into_iter().zip(what_ifs), &found);
     what_ifs.sort_by(|a, b| a.factor.ranked(b.factor));

@@ -22,6 +22,7 @@ use crate::pictures::{Drawn, View};
 use crate::schema::Provenance;
 use crate::setting;
 use crate::summary::RunSummary;
+pub use configuration::experiment_file;
 pub use knees::{knees_page, write_knees};
 
 /// The name of the report in the folder of a run.

@@ -41,6 +41,15 @@ pub enum Section {
     },
     /// The table; left out if it has no rows.
     Table(Table),
+    /// A file, as it is.
+    File {
+        /// Its headline.
+        title: &'static str,
+        /// What it is: a paragraph.
+        note: String,
+        /// Its lines.
+        text: String,
+    },
 }
 
 /// A drawn chart with its caption.
@@ -113,6 +122,11 @@ fn section(section: &Section) -> Markup {
                     td.name[column == 0].long[cell.len() > LONG] { (cell) }
                 } } } }
             } }
+        },
+        Section::File { title, note, text } => html! {
+            h2 { (title) }
+            p { (note) }
+            pre { code { (text) } }
         },
     }
 }

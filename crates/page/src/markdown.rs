@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::{ReportPage, Section, Table};
 
 impl ReportPage {
-    /// Findings and tables.
+    /// Findings, tables and files.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n\n", self.title, self.facts);
@@ -14,11 +14,15 @@ impl ReportPage {
             let _ = writeln!(text, "- {finding}");
         }
         for section in &self.sections {
-            if let Section::Table(table) = section
-                && !table.rows.is_empty()
-            {
-                text.push('\n');
-                text.push_str(&table.markdown());
+            match section {
+                Section::Table(table) if !table.rows.is_empty() => {
+                    text.push('\n');
+                    text.push_str(&table.markdown());
+                }
+                Section::File { title, note, text: file } => {
+                    let _ = write!(text, "\n## {title}\n\n{note}\n\n```\n{}\n```\n", file.trim_end());
+                }
+                Section::Table(_) | Section::Pictures(_) | Section::Gallery { .. } => {}
             }
         }
         text

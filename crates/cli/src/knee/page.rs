@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use glidepath_lab::experiment::Experiment;
 use glidepath_lab::knee::{Answer, Assumption, Factor, Varied, WhatIf};
+use glidepath_lab::report::experiment_file;
 use glidepath_page::{Picture, ReportPage, Section, Table, digits};
 use glidepath_picture::{Chart, Swing, SwingEnd, Tornado, png};
-use glidepath_point::Point;
+use glidepath_point::{MODEL_VERSION, Point};
 
 use super::Found;
 use super::limit::bound;
@@ -22,7 +24,11 @@ const PICTURE: &str = "sensitivity";
 
 /// Writes `report.html` and `report.md`; and the picture of the assumptions, if these were varied. If they were not,
 /// the picture of an earlier answer is removed from the folder, because it would be mistaken for a current one.
-pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, found: &Found) -> Result<(), Failure> {
+pub(super) fn write_all(
+    folder: &Path,
+    (experiment, point): (&Experiment, &Point),
+    found: &Found,
+) -> Result<(), Failure> {
     let answer = &found.answer;
     claim(folder, "knee")?;
     let chart = (!answer.sensitivity.is_empty()).then(|| tornado(answer));
@@ -35,8 +41,9 @@ pub(super) fn write_all(folder: &Path, preset: &str, point: &Point, found: &Foun
         }
         None => remove(&[&drawn, &pixels])?,
     }
-    let mut page = page(preset, point, found);
+    let mut page = page(&experiment.preset, point, found);
     page.sections.insert(0, Section::Pictures(picture.into_iter().collect()));
+    page.sections.push(configuration(experiment, found));
     write(&folder.join("report.md"), &page.markdown())?;
     write(&folder.join("report.html"), &page.html())
 }
@@ -79,6 +86,21 @@ fn page(preset: &str, point: &Point, found: &Found) -> ReportPage {
         facts: format!("{}.", setting(preset, point, &found.set)),
         findings,
         sections: tables.map(Section::Table).to_vec(),
+    }
+}
+
+/// What was searched, so that it can be searched again.
+fn configuration(experiment: &Experiment, found: &Found) -> Section {
+    let budget = found.budget.as_secs_f64();
+    Section::File {
+        title: "Configuration",
+        note: format!(
+            "As an experiment file that states every field, also those of the preset; the search sets the load instead of \
+             arrivals.scale. Saved, `glidepath knees FILE` finds a knee of it. Budget {budget} s, model version \
+             {MODEL_VERSION}, revision {}.",
+            crate::GIT_REVISION
+        ),
+        text: experiment_file(experiment),
     }
 }
 

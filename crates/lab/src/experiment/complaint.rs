@@ -7,12 +7,15 @@ use glidepath_workload::whole_range;
 use toml::{Table, Value};
 
 use super::DEFAULT_PRESET;
-use super::layers::OPTIONAL;
+use super::fields::covers;
+use super::layers::{OPTIONAL, OVERWRITE_RUNTIME};
 use super::sweep::leaves;
 use crate::library::{Shelf, did_you_mean};
 
 /// Options of searches that look like fields.
 const OPTIONS: [&str; 6] = ["threshold", "worst", "commit_within", "within", "tolerance", "budget"];
+
+const TABLE: &str = "a table, such as { name = value }";
 
 /// Rewrites a message of the deserializer about the field at this path.
 pub(crate) fn complaint(message: &str, path: &str) -> String {
@@ -47,6 +50,7 @@ pub(crate) fn complaint(message: &str, path: &str) -> String {
     let candidates = allowed.split('"').skip(1).step_by(2);
     let hint = match what {
         "unknown field " => meant(unquoted(found), candidates),
+        _ if allowed == TABLE => parts(path),
         _ => did_you_mean(unquoted(found), candidates),
     };
     format!("found {what}{}{hint}; allowed: {allowed}", found.replace('`', "\""))
@@ -68,13 +72,28 @@ pub(super) fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone
     }
 }
 
+/// The fields of the table at this path, one of which somebody probably meant who gave a value for the whole.
+fn parts(path: &str) -> String {
+    let inside = |field: &String| field != path && covers(path, field);
+    let fields: Vec<String> = paths().into_iter().filter(inside).map(|field| format!("\"{field}\"")).collect();
+    match fields.is_empty() {
+        true => String::new(),
+        false => format!(" (did you mean {}?)", fields.join(" or ")),
+    }
+}
+
 /// The paths of fields: those that the default preset sets, and optional ones.
 fn paths() -> BTreeSet<String> {
     let preset = Shelf::Presets.find(DEFAULT_PRESET).map(|found| found.text).unwrap_or_default();
     let config = toml::from_str::<Config>(&preset).ok().and_then(|config| Table::try_from(&config).ok());
     let mut entries = Vec::new();
     leaves("", Value::Table(config.unwrap_or_default()), "", &mut entries);
-    entries.into_iter().map(|entry| entry.key).chain(OPTIONAL.map(str::to_owned)).collect()
+    let mut paths: BTreeSet<String> = entries.into_iter().map(|entry| entry.key).collect();
+    let overwrites = |path: &String| Some(format!("{OVERWRITE_RUNTIME}{}", path.strip_prefix("transaction.runtime")?));
+    let of_overwrites: Vec<String> = paths.iter().filter_map(overwrites).collect();
+    paths.extend(of_overwrites);
+    paths.extend(OPTIONAL.map(str::to_owned));
+    paths
 }
 
 /// Replaces the deserializer's names of types by words for people.
@@ -84,9 +103,9 @@ fn plain(allowed: &str) -> &str {
         "u32" => "a whole number from 0 to 4294967295",
         "u64" => "a whole number from 0 to 9223372036854775807",
         "a boolean" => "true or false",
-        "a map" => "a table, such as { name = value }",
+        "a map" => TABLE,
         "a sequence" => "a list, such as [\"one\", \"two\"]",
-        other if other.starts_with("struct ") => "a table, such as { name = value }",
+        other if other.starts_with("struct ") => TABLE,
         other => other,
     }
 }
@@ -139,7 +158,9 @@ mod tests {
         let here = || ["provider", "tables"].into_iter();
         assert_eq!(meant("protocol", here()), " (did you mean \"catalog.protocol\"?)");
         assert_eq!(meant("fast-append", here()), " (did you mean \"transaction.fast_append\"?)");
-        assert_eq!(meant("scale", here()), " (did you mean \"arrivals.scale\" or \"transaction.runtime.scale\"?)");
+        let scales = " (did you mean \"arrivals.scale\" or \"transaction.overwrite_runtime.scale\" or \
+            \"transaction.runtime.scale\"?)";
+        assert_eq!(meant("scale", here()), scales);
         assert_eq!(meant("servers", here()), " (did you mean \"catalog.servers\"?)");
         let option = " (--commit-within is an option of a search for knees, not a field)";
         assert_eq!(meant("commit_within", here()), option);

@@ -16,6 +16,7 @@ use toml::{Table, Value};
 
 use crate::experiment::ExperimentError;
 use crate::experiment::complaint::complaint;
+use crate::experiment::fields::{fields, flatten};
 
 /// Fields that `"none"` removes.
 pub(super) const OPTIONAL: [&str; 9] = [
@@ -31,9 +32,9 @@ pub(super) const OPTIONAL: [&str; 9] = [
 ];
 
 /// The paths of distributions.
-const DISTRIBUTIONS: [&str; 3] = ["arrivals", "transaction.runtime", OVERWRITE_RUNTIME];
+pub(super) const DISTRIBUTIONS: [&str; 3] = ["arrivals", "transaction.runtime", OVERWRITE_RUNTIME];
 
-const OVERWRITE_RUNTIME: &str = "transaction.overwrite_runtime";
+pub(super) const OVERWRITE_RUNTIME: &str = "transaction.overwrite_runtime";
 
 /// One field, or a whole section, as a layer set it.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,21 +95,24 @@ impl Layers {
         above.next().or_else(below).map(String::as_str)
     }
 
-    /// The values by path, texts without quotes.
-    pub(crate) fn leaves(&self) -> BTreeMap<String, String> {
-        fn add(leaves: &mut BTreeMap<String, String>, path: &str, value: &Value) {
-            match value {
-                Value::Table(table) => {
-                    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-                    table.iter().for_each(|(key, value)| add(leaves, &join(key), value));
-                }
-                Value::String(text) => drop(leaves.insert(path.to_owned(), text.clone())),
-                other => drop(leaves.insert(path.to_owned(), other.to_string())),
-            }
-        }
-        let mut leaves = BTreeMap::new();
-        add(&mut leaves, "", &Value::Table(self.table.clone()));
-        leaves
+    /// The values by path, texts without quotes: those set, and all of the configuration, each in its usual form.
+    pub(crate) fn usual(&self, fallback: &str) -> [BTreeMap<String, String>; 2] {
+        let config = self.clone().config(fallback).ok();
+        [self.leaves(), texts(config.map(|(config, _)| fields(&config)).unwrap_or_default())]
+    }
+
+    /// The values by path that are not as usual, texts without quotes.
+    pub(crate) fn beyond(&self, usual: &[BTreeMap<String, String>; 2]) -> BTreeMap<String, String> {
+        let all = self.leaves();
+        let is_usual = |path: &String, value: &String| usual.iter().any(|usual| usual.get(path) == Some(value));
+        // What is as in the runtime of all need not be said of that of overwrites.
+        let of_all = |path: &str| all.get(&format!("transaction.runtime{}", path.strip_prefix(OVERWRITE_RUNTIME)?));
+        let beyond = all.iter().filter(|(path, value)| !is_usual(path, value) && of_all(path) != Some(value));
+        beyond.map(|(path, value)| (path.clone(), value.clone())).collect()
+    }
+
+    fn leaves(&self) -> BTreeMap<String, String> {
+        texts(flatten(Value::Table(self.table.clone())))
     }
 
     /// The text value at this path, if there is one.
@@ -178,6 +182,12 @@ impl Layers {
 /// Whether one path leads to something inside what the other leads to.
 fn is_within(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Without quotes.
+fn texts(fields: BTreeMap<String, Value>) -> BTreeMap<String, String> {
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    fields.into_iter().map(|(path, value)| (path, text(value))).collect()
 }
 
 fn is_lognormal(kind: &str) -> bool {

@@ -2,9 +2,9 @@
 
 use toml::Value;
 
-use crate::experiment::ExperimentError;
 use crate::experiment::layers::{Entry, parse_value};
 use crate::experiment::sweep::{AxisPlan, Choice, display};
+use crate::experiment::{ExperimentError, covers};
 
 /// The overrides of the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -114,7 +114,7 @@ impl Setting {
 
     /// Whether this sets the whole field, overriding other settings.
     fn covers(&self, key: &str) -> bool {
-        key.strip_prefix(&self.key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        covers(&self.key, key)
     }
 
     fn covers_all(&self, choice: &Choice) -> bool {

@@ -251,7 +251,12 @@ fn the_command_line_is_named_for_its_own_mistakes() {
     let of = |setting: &str| plan("", &with(&[setting])).unwrap_err().to_string();
     assert!(of("arrivals.scale=35").starts_with("--set arrivals.scale=35: arrivals.scale: found integer \"35\""));
     assert!(of("retry.retires=3").starts_with("--set retry.retires=3: retry.retires: found unknown field"));
-    assert!(of("arrivals=3").starts_with("--set arrivals=3: arrivals: found integer \"3\"; allowed: a table"));
+    for table in ["arrivals", "transaction.overwrite_runtime"] {
+        let said = of(&format!("{table}=3"));
+        let start = format!("--set {table}=3: {table}: found integer \"3\" (did you mean \"{table}.");
+        assert!(said.starts_with(&start) && said.contains("; allowed: a table"), "{said}");
+        assert!(said.contains(&format!("\"{table}.scale\"")), "{said}");
+    }
     assert!(of("provider.x=1").starts_with("--set provider.x=1: provider"), "{}", of("provider.x=1"));
     let wrong = |setting: &str| Setting::parse(setting).unwrap_err().to_string();
     assert!(wrong("duration").contains("allowed: key=value"), "{}", wrong("duration"));

@@ -83,7 +83,7 @@ fn an_answer_depends_on_neither_threads_nor_time() {
 #[test]
 fn an_answer_explains_itself_with_units_in_its_names() {
     let point = point(&[]);
-    let options = KneeOptions { events: 3_000_000, ..options() };
+    let options = KneeOptions { events: 5_000_000, ..options() };
     let answer = answer(&point, &options, Some(&providers()), &|_| ()).unwrap();
     assert!(answer.what_ifs.is_sorted_by(|a, b| a.factor.ranked(b.factor).is_le()));
     let json = serde_json::to_value(&answer).unwrap();

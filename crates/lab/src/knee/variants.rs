@@ -1,9 +1,10 @@
 //! What are the knees of many variants of a point with a known knee?
 //!
-//! All are searched coarsely, starting near the known knee, in two waves. In the first, each has an equal part of
-//! [`FIRST_SHARE`] of the remaining budget. The rest, including what easy points did not use, is divided among those
-//! whose search has not ended: stores with high loads take most work. If it does not suffice for all of them, the first
-//! ones get it: the reliefs, which say what limits the knee, come before the changes.
+//! The reliefs, which say what limits the knee, come before the others and may use [`RELIEF_SHARE`] of the remaining
+//! budget. Both groups are searched coarsely, starting near the known knee, in two waves. In the first, each point has
+//! an equal part of [`FIRST_SHARE`] of the group's budget. The rest, including what easy points did not use, is divided
+//! among those whose search has not ended: stores with high loads take most work. If it does not suffice for all of
+//! them, the first ones get it.
 
 use glidepath_point::Point;
 
@@ -12,7 +13,10 @@ use super::outcome::KneeSearch;
 use super::queue::{Meter, run_all};
 use super::{Bound, KneeError, KneeOptions, last_step};
 
-/// The share of the remaining budget for the first wave.
+/// The share of the remaining budget for the reliefs, if there are other variants.
+const RELIEF_SHARE: f64 = 0.5;
+
+/// The share of a group's budget for the first wave.
 pub(super) const FIRST_SHARE: f64 = 0.6;
 
 /// The least useful budget of a search. If equal parts would be smaller, the last points are not searched.
@@ -36,24 +40,41 @@ pub(super) struct Variant<'a> {
     pub(super) highest: f64,
 }
 
-/// The results in order, with about this number of events for all together, if one search takes about `of_one`.
-pub(super) fn search(
-    variants: &[Variant<'_>],
-    options: &KneeOptions,
-    events: u64,
-    (of_one, meter): (u64, &Meter<'_>),
-) -> Vec<Result<KneeSearch, KneeError>> {
-    let first = (events as f64 * FIRST_SHARE) as u64;
-    let each = (first / variants.len().max(1) as u64).max(LEAST);
-    let (searched, others) = variants.split_at(variants.len().min((first / each) as usize));
-    let hunt = |place: usize, events: u64| {
-        let Variant { point, start, highest } = searched[place];
-        Hunt::new(point, task(options, start, highest, events))
-    };
-    let mut results = in_waves(&vec![each; searched.len()], (events, of_one), &hunt, options, meter);
-    results.extend(others.iter().map(|other| Err(KneeError::BudgetSpent { load_per_s: other.start })));
-    results
+/// What the searches of variants have in common.
+pub(super) struct Search<'a> {
+    pub(super) options: &'a KneeOptions,
+    /// The events that one search probably takes.
+    pub(super) of_one: u64,
+    pub(super) meter: &'a Meter<'a>,
 }
+
+impl Search<'_> {
+    /// The results of the reliefs and of the others, each in order, with about this number of events for all together.
+    pub(super) fn all(&self, reliefs: &[Variant<'_>], others: &[Variant<'_>], events: u64) -> [Results; 2] {
+        let spent_before = self.meter.spent();
+        let share = if others.is_empty() { 1.0 } else { RELIEF_SHARE };
+        let of_reliefs = self.group(reliefs, (events as f64 * share) as u64);
+        let left = events.saturating_sub(self.meter.spent() - spent_before);
+        [of_reliefs, self.group(others, left)]
+    }
+
+    fn group(&self, variants: &[Variant<'_>], events: u64) -> Results {
+        let first = (events as f64 * FIRST_SHARE) as u64;
+        let each = (first / variants.len().max(1) as u64).max(LEAST);
+        let (searched, others) = variants.split_at(variants.len().min((first / each) as usize));
+        let hunt = |place: usize, events: u64| {
+            let Variant { point, start, highest } = searched[place];
+            Hunt::new(point, task(self.options, start, highest, events))
+        };
+        let first = vec![each; searched.len()];
+        let mut results = in_waves(&first, (events, self.of_one), &hunt, self.options, self.meter);
+        results.extend(others.iter().map(|other| Err(KneeError::BudgetSpent { load_per_s: other.start })));
+        results
+    }
+}
+
+/// Of several searches, in order.
+pub(super) type Results = Vec<Result<KneeSearch, KneeError>>;
 
 /// The results of these searches, first with this number of events for each. The rest of `events` is divided among
 /// those without both a load that holds and one that fails; if parts would be too small to be useful, among the first
@@ -64,7 +85,7 @@ pub(super) fn in_waves(
     hunt: &dyn Fn(usize, u64) -> Hunt,
     options: &KneeOptions,
     meter: &Meter<'_>,
-) -> Vec<Result<KneeSearch, KneeError>> {
+) -> Results {
     let spent_before = meter.spent();
     let hunts = first.iter().enumerate().map(|(place, each)| hunt(place, *each)).collect();
     let mut results = run_all(hunts, options.threads, meter);

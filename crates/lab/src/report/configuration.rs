@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use glidepath_point::{MODEL_VERSION, Point};
+use glidepath_point::MODEL_VERSION;
 use maud::{Markup, html};
 use toml::{Table, Value};
 
-use crate::experiment::{ALTERNATIVE, Axis, Experiment, PlannedPoint};
+use crate::experiment::{ALTERNATIVE, Axis, Experiment, PlannedPoint, covers, fields};
 use crate::schema::Provenance;
 
 /// The section with the configuration, the seeds, the versions and the providers' profiles.
@@ -23,7 +23,7 @@ pub(super) fn section(experiment: &Experiment, provenance: &Provenance) -> Marku
                 dt { "Seeds" } dd { (seeds) }
             }
             p { "As an experiment file that states every field, also those of the preset:" }
-            pre { code { (file(experiment)) } }
+            pre { code { (experiment_file(experiment)) } }
             @for (name, profile) in profiles(experiment) {
                 details {
                     summary { "Profile of the provider " (name) ": " (profile.0) }
@@ -45,10 +45,11 @@ fn profiles(experiment: &Experiment) -> BTreeMap<&str, (&str, String)> {
     profiles
 }
 
-/// An experiment file that plans the same points.
-pub(super) fn file(experiment: &Experiment) -> String {
+/// An experiment file that plans the same points: it states every field, also those of the preset.
+#[must_use]
+pub fn experiment_file(experiment: &Experiment) -> String {
     let configs: Vec<BTreeMap<String, Value>> =
-        experiment.points.iter().map(|planned| fields(&planned.point)).collect();
+        experiment.points.iter().map(|planned| fields(&planned.point.config)).collect();
     let Some(first) = configs.first() else { return String::new() };
     let swept = |path: &str| experiment.axes.iter().any(|axis| covers(&axis.key, path));
     let everywhere =
@@ -86,48 +87,6 @@ pub(super) fn file(experiment: &Experiment) -> String {
         text += &format!("\n[[alternatives]]\nname = {name}\nset = {set}\n");
     }
     text
-}
-
-/// Whether an axis sets this field, or a table around it.
-fn covers(key: &str, path: &str) -> bool {
-    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// The fields of a configuration by path, as in a file.
-fn fields(point: &Point) -> BTreeMap<String, Value> {
-    let mut fields = BTreeMap::new();
-    if let Ok(table) = Table::try_from(&point.config) {
-        flatten("", Value::Table(table), &mut fields);
-    }
-    // Fields that a preset may set and this configuration does not have.
-    let catalog = ["catalog.latency", "catalog.store", "catalog.server", "catalog.servers", "catalog.balance"];
-    for optional in catalog.into_iter().chain(["arrivals.burst", "transaction.overwrite_runtime", "retry.time_limit"]) {
-        if !fields.keys().any(|path| covers(optional, path)) {
-            fields.insert(optional.to_owned(), Value::String("none".to_owned()));
-        }
-    }
-    // Only lognormal distributions have a sigma.
-    for distribution in ["arrivals", "transaction.runtime", "transaction.overwrite_runtime"] {
-        let kind = fields.get(&format!("{distribution}.kind")).and_then(Value::as_str);
-        if !kind.is_some_and(|kind| kind.starts_with("lognormal")) {
-            fields.remove(&format!("{distribution}.sigma"));
-        }
-    }
-    fields
-}
-
-fn flatten(path: &str, value: Value, fields: &mut BTreeMap<String, Value>) {
-    match value {
-        Value::Table(table) if !table.is_empty() => {
-            for (name, value) in table {
-                let path = if path.is_empty() { name } else { format!("{path}.{name}") };
-                flatten(&path, value, fields);
-            }
-        }
-        value => {
-            fields.insert(path.to_owned(), value);
-        }
-    }
 }
 
 fn put(table: &mut Table, path: &str, value: Value) {

@@ -20,12 +20,15 @@ fn the_configuration_is_a_file_that_plans_the_same_points() {
         let quick = Overrides { quick: true, ..Overrides::default() };
         let experiment = Experiment::load(name, &quick).unwrap_or_else(|error| panic!("{error}"));
         let path = folder.path().join(format!("{name}.toml"));
-        let text = configuration::file(&experiment);
+        let text = experiment_file(&experiment);
         std::fs::write(&path, &text).unwrap();
         let again = Experiment::load(&path.to_string_lossy(), &Overrides::default());
         let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(again.points, experiment.points, "{name}");
         assert_eq!(again.hash(), experiment.hash(), "{name}");
+        let told =
+            |of: &Experiment| of.set.iter().map(|set| set.split(" = ").next().map(str::to_owned)).collect::<Vec<_>>();
+        assert_eq!(told(&again), told(&experiment), "{name}: what is as in the preset is not told");
     }
 }
 
