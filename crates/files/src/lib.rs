@@ -35,6 +35,7 @@ use glidepath_env::{
 
 use folders::Folders;
 pub use list::shown;
+pub use lock::LONGEST_WAIT;
 
 /// A store in a folder of a file system, opened by one process.
 pub struct FileStore<F: Files>(Folders<F>);
@@ -76,6 +77,16 @@ impl<F: Files> FileStore<F> {
     /// It is another one, or cannot be seen.
     pub async fn is_in_place(&self) -> io::Result<()> {
         self.0.is_in_place().await
+    }
+
+    /// Which lock the writers of a key hold. Those of other locks do not wait for them.
+    pub fn lock_of(key: &Key) -> u8 {
+        lock::number_of_lock(key.as_str())
+    }
+
+    /// The refusal of a write that has waited too long for the lock of its key.
+    pub fn held_too_long(&self, key: &Key) -> Denial {
+        denial(self.0.held_too_long(&lock::name_of_lock(key.as_str())))
     }
 
     /// Removes this process's folder of unfinished files. Call it when no operation is in progress. If a process ends

@@ -27,7 +27,7 @@ use crate::mutant::{self, Mutant};
 pub(crate) const FOLDERS: &str = "folders";
 
 /// The longest wait for a lock.
-const LONGEST_WAIT: Span = Span::from_secs(10);
+pub const LONGEST_WAIT: Span = Span::from_secs(10);
 
 /// Between attempts to take a lock: the first wait, which doubles each time, and the longest.
 const FIRST_PAUSE: Span = Span::from_nanos(20_000);
@@ -76,7 +76,12 @@ impl Mark {
 /// The name of a key's lock. Keys share locks, so that there are few. No process holds two of them, so sharing cannot
 /// cause a deadlock. (The holder of one may take the lock of folders, never the reverse.)
 pub(crate) fn name_of_lock(key: &str) -> String {
-    format!("{:02x}", crc32fast::hash(key.as_bytes()) & 0xff)
+    format!("{:02x}", number_of_lock(key))
+}
+
+/// The number of a key's lock.
+pub(crate) fn number_of_lock(key: &str) -> u8 {
+    crc32fast::hash(key.as_bytes()) as u8
 }
 
 impl<F: Files> Held<'_, F> {
@@ -178,7 +183,7 @@ impl<F: Files> Folders<F> {
         Err(io::Error::other("another program removes the file of this lock again and again"))
     }
 
-    fn held_too_long(&self, name: &str) -> io::Error {
+    pub(crate) fn held_too_long(&self, name: &str) -> io::Error {
         let why = format!(
             "others have held the lock {} for {} s. If many writers change this object, let fewer do so at a time. \
              Otherwise a process of this machine is stuck while it writes, or is stopped: let it go on, or end it, and its \

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 pub use glidepath_files::Durability;
 
@@ -22,8 +23,8 @@ use glidepath_env::{
     Appended, Body, Capabilities, Cause, DeleteError, Denial, Files, Guard, Key, ListPage, Metadata, Object,
     ObjectStore, Payload, PutError, ReadError, Tag,
 };
-use glidepath_files::FileStore;
-use tokio::sync::Semaphore;
+use glidepath_files::{FileStore, LONGEST_WAIT};
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 use url::Url;
 
@@ -43,6 +44,8 @@ static WRITES: Semaphore = Semaphore::const_new(256);
 #[derive(Debug)]
 struct Open {
     store: FileStore<Machine>,
+    /// For each lock, whose turn it is among the writers of this store.
+    turns: Vec<Arc<Mutex<()>>>,
     #[cfg(target_os = "linux")]
     cached: FileStore<cached::Cached>,
 }
@@ -82,6 +85,7 @@ impl LocalStore {
         Ok(Self(Arc::new(Open {
             #[cfg(target_os = "linux")]
             cached: store.reading_with(cached::Cached),
+            turns: (0..=u8::MAX).map(|_| Arc::default()).collect(),
             store,
         })))
     }
@@ -126,19 +130,25 @@ impl LocalStore {
         Ok((directory, durability))
     }
 
-    /// The same for a write, which may wait for others at a lock. The threads are those of reads too, which must not
-    /// wait for it.
+    /// The same for a write under a key, which may wait for others at the key's lock: those of this process in line,
+    /// without a thread, because threads are for reads too. A write that has waited too long is refused.
     async fn write<T: Send + 'static>(
         &self,
+        key: &Key,
         act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,
-    ) -> Result<T, JoinError> {
-        // Never closed. It goes with the work, which goes on if the caller goes away.
+    ) -> Result<Result<T, JoinError>, Denial> {
+        let turn = Arc::clone(&self.0.turns[usize::from(FileStore::<Machine>::lock_of(key))]).lock_owned();
+        let Ok(turn) = tokio::time::timeout(Duration::from_nanos(LONGEST_WAIT.as_nanos()), turn).await else {
+            return Err(self.0.store.held_too_long(key));
+        };
+        // Never closed.
         let permit = WRITES.acquire().await;
-        self.act(move |store| {
-            let _permit = permit;
+        // Both go with the work, which goes on if the caller goes away.
+        let done = self.act(move |store| {
+            let _both = (turn, permit);
             act(store)
-        })
-        .await
+        });
+        Ok(done.await)
     }
 
     async fn act<T: Send + 'static>(
@@ -181,13 +191,15 @@ impl ObjectStore for LocalStore {
     }
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
-        let (key, payload) = (key.clone(), body.into_payload());
-        self.write(move |store| at_once(store.put(&key, payload, guard))).await.map_err(not_written)?
+        let (own, payload) = (key.clone(), body.into_payload());
+        let written = self.write(key, move |store| at_once(store.put(&own, payload, guard))).await;
+        written.map_err(PutError::Refused)?.map_err(not_written)?
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
-        let key = key.clone();
-        self.write(move |store| at_once(store.append(&key, payload, offset))).await.map_err(not_written)?
+        let own = key.clone();
+        let written = self.write(key, move |store| at_once(store.append(&own, payload, offset))).await;
+        written.map_err(PutError::Refused)?.map_err(not_written)?
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
@@ -201,8 +213,9 @@ impl ObjectStore for LocalStore {
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
-        let key = key.clone();
-        self.write(move |store| at_once(store.delete(&key))).await.map_err(not_deleted)?
+        let own = key.clone();
+        let deleted = self.write(key, move |store| at_once(store.delete(&own))).await;
+        deleted.map_err(|denial| DeleteError::Refused(denial.cause))?.map_err(not_deleted)?
     }
 }
 
@@ -232,5 +245,31 @@ pub(crate) fn not_deleted(error: JoinError) -> DeleteError {
     match error.is_cancelled() {
         true => DeleteError::Refused(Cause::from_error(error)),
         false => DeleteError::Unknown(Cause::from_error(error)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    /// One that is stuck holds up those of its lock, but not for ever, and no others.
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_too_long_in_line_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(directory.path(), Durability::None).unwrap();
+        let (key, payload) = (Key::new("object"), || Payload::from(bytes::Bytes::from_static(b"content")));
+        let lock = FileStore::<Machine>::lock_of(&key);
+        let stuck = Arc::clone(&store.0.turns[usize::from(lock)]).lock_owned().await;
+        let refused = store.put(&key, payload(), Guard::None).await.unwrap_err();
+        let PutError::Refused(denial) = refused else { panic!("{refused}") };
+        assert!(denial.certain && !denial.passing && denial.to_string().contains("locks/"), "{denial}");
+        assert!(matches!(store.append(&key, payload(), 0).await, Err(PutError::Refused(_))));
+        assert!(matches!(store.delete(&key).await, Err(DeleteError::Refused(_))));
+        let other = (0..).map(|number| Key::new(&format!("object-{number}")));
+        let other = other.into_iter().find(|other| FileStore::<Machine>::lock_of(other) != lock).unwrap();
+        store.put(&other, payload(), Guard::None).await.unwrap();
+        drop(stuck);
+        store.put(&key, payload(), Guard::None).await.unwrap();
     }
 }

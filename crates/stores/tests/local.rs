@@ -109,6 +109,21 @@ async fn threads_do_not_overwrite_each_other() {
     check_counter_and_log(&first, 8, 50).await;
 }
 
+/// They wait in line: one that tried again and again might never get the lock, and be refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_writers_of_one_object_all_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let overwrite = |number: u64| {
+        let store = store.clone();
+        tokio::spawn(async move { store.put(&Key::new("object"), body(number.to_string()), Guard::None).await })
+    };
+    for written in (0..1_000).map(overwrite).collect::<Vec<_>>() {
+        written.await.unwrap().unwrap();
+    }
+    assert_eq!(files_in(directory.path(), "locks"), 1, "they have one lock");
+}
+
 /// Not a test itself: the task of the processes in the next test.
 #[tokio::test]
 async fn child_of_processes() {
