@@ -187,8 +187,8 @@ impl<F: Files> Folders<F> {
 
     /// Whether the folder of the store is the one in which the store was opened. If that was moved away or removed, or
     /// another file system is mounted there now, what would be written in its place would be acknowledged, and not be
-    /// in the store, and that nothing is found there says nothing of it. Asked before every write, and after a read that
-    /// found nothing.
+    /// in the store, and that nothing is found there says nothing of it. Asked before every write, and after each read
+    /// that found nothing.
     pub(crate) async fn is_in_place(&self) -> io::Result<()> {
         let Some((root, opened)) = &self.root else { return Ok(()) };
         match self.files.leads_to(root, opened).await? {
