@@ -115,6 +115,20 @@ impl<F: Files> Folders<F> {
     }
 
     pub(crate) async fn put(&self, key: &Key, payload: &Payload, guard: &Guard) -> Result<Tag, PutError> {
+        self.if_in_place(self.put_by_path(key, payload, guard).await).await
+    }
+
+    /// The answer to a write, unless it was made, or lost, in another folder. Between the last look at the folder and
+    /// the write, it may have been moved.
+    async fn if_in_place<T>(&self, answer: Result<T, PutError>) -> Result<T, PutError> {
+        match (&answer, self.is_in_place().await) {
+            (_, Ok(())) | (Err(PutError::Refused(_) | PutError::Unknown(_)), Err(_)) => answer,
+            (Ok(_), Err(error)) => Err(unknown(error)),
+            (Err(PutError::Lost), Err(error)) => Err(refused(error)),
+        }
+    }
+
+    async fn put_by_path(&self, key: &Key, payload: &Payload, guard: &Guard) -> Result<Tag, PutError> {
         let place = self.place(key).map_err(refused)?;
         let held = self.lock(key.as_str()).await.map_err(refused)?;
         if !self.holds(&place, guard).await.map_err(refused)? {
@@ -226,6 +240,10 @@ impl<F: Files> Folders<F> {
     }
 
     pub(crate) async fn append(&self, key: &Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {
+        self.if_in_place(self.append_by_path(key, payload, offset).await).await
+    }
+
+    async fn append_by_path(&self, key: &Key, payload: &Payload, offset: u64) -> Result<Appended, PutError> {
         let place = self.place(key).map_err(refused)?;
         let held = self.lock(key.as_str()).await.map_err(refused)?;
         let size = payload.size().as_bytes();
@@ -290,6 +308,7 @@ impl<F: Files> Folders<F> {
             }
             self.sync_names(&folder).await.map_err(unknown)?;
             if self.files.leads_to(&path, &folder).await.map_err(unknown)? {
+                self.is_in_place().await.map_err(unknown)?;
                 self.prune(&place).await;
                 return Ok(());
             }

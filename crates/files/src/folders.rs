@@ -133,6 +133,7 @@ impl<F: Files> Folders<F> {
         if let Some(path) = known {
             return Ok(path);
         }
+        self.is_in_place().await?;
         make_with_those_above(&self.files, &self.writers, self.durable).await?;
         let (folder, alive) = enter(&self.files, &self.writers).await?;
         let mut own = self.locked();
@@ -187,8 +188,8 @@ impl<F: Files> Folders<F> {
 
     /// Whether the folder of the store is the one in which the store was opened. If that was moved away or removed, or
     /// another file system is mounted there now, what would be written in its place would be acknowledged, and not be
-    /// in the store, and that nothing is found there says nothing of it. Asked before every write, and after each read
-    /// that found nothing.
+    /// in the store, and what is read there says nothing of it. Asked before and after each write, and after each
+    /// read.
     pub(crate) async fn is_in_place(&self) -> io::Result<()> {
         let Some((root, opened)) = &self.root else { return Ok(()) };
         match self.files.leads_to(root, opened).await? {
@@ -203,6 +204,7 @@ impl<F: Files> Folders<F> {
 
     /// Creates a folder of objects and those above it, each durable in the one above before anything is put inside.
     pub(crate) async fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        self.is_in_place().await?;
         // Also the top folder, in case the process that had created it removed it when it closed the store.
         make_with_those_above(&self.files, &self.objects, self.durable).await?;
         let held = self.hold(FOLDERS).await?;

@@ -161,6 +161,7 @@ impl<F: Files> Folders<F> {
             let file = match self.files.open(&path, Access::Either).await {
                 // Another process had created the folder and removed it when it closed the store.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.is_in_place().await?;
                     make_with_those_above(&self.files, &self.locks, self.durable).await?;
                     continue;
                 }
@@ -177,6 +178,8 @@ impl<F: Files> Folders<F> {
             }
             // The lock's file may have been removed too; then other processes lock a new file by now.
             if self.files.leads_to(&path, &file).await? {
+                // Asked again, because it may have been moved while this one waited.
+                self.is_in_place().await?;
                 return Ok(Held { files: &self.files, file, mark: RefCell::new(Mark::Clear), durable: self.durable });
             }
         }

@@ -183,11 +183,24 @@ impl CloudStore {
     }
 
     async fn read_once(&self, path: &Path, options: GetOptions) -> Result<Read, Unread> {
-        let head = options.head;
+        let (head, asked) = (options.head, options.range.clone());
         let result = self.0.client.objects().get_opts(path, options).await.map_err(Unread::Head)?;
         let (size, version, etag) = (result.meta.size, result.meta.version.clone(), result.meta.e_tag.clone());
         let written_ms = u64::try_from(result.meta.last_modified.timestamp_millis()).ok();
+        let range = result.range.clone();
         let bytes = if head { Bytes::new() } else { result.bytes().await.map_err(Unread::Body)? };
+        let length = bytes.len() as u64;
+        let whole = match asked {
+            None => 0..size,
+            Some(GetRange::Bounded(asked)) => asked.start..asked.end.min(size),
+            Some(_) => range.clone(),
+        };
+        if !head && (range != whole || length != range.end - range.start) {
+            let source = format!(
+                "the answer has {length} bytes, and says that they are {range:?} of {size}; asked for {whole:?}"
+            );
+            return Err(Unread::Body(object_store::Error::Generic { store: "cloud", source: source.into() }));
+        }
         let source = "the answer has no tag (ETag or generation)".into();
         let untagged = || Unread::Body(object_store::Error::Generic { store: "cloud", source });
         let tag = tag(self.provider(), etag, version).ok_or_else(untagged)?;
@@ -206,7 +219,8 @@ impl CloudStore {
             let ending = trace.ending(result.as_ref().err().map(|error| error as _));
             match (outcome::of_read(&ending), result) {
                 (ReadMeaning::Done, Ok(result)) => return Ok(result),
-                (ReadMeaning::Failed { later: true }, _) if self.may_repeat(Operation::List, &mut repeated).await => {}
+                (ReadMeaning::Failed { later: true } | ReadMeaning::Unconfirmed, _)
+                    if self.may_repeat(Operation::List, &mut repeated).await => {}
                 _ => return Err(ReadError::Failed(self.cause(&ending))),
             }
         }

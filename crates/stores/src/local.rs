@@ -36,9 +36,9 @@ use machine::Machine;
 #[derive(Clone, Debug)]
 pub struct LocalStore(Arc<Open>);
 
-/// How many writes of this process are under way at once, in all stores: half of the threads that tokio has for work
-/// that may block. The others wait in line.
-static WRITES: Semaphore = Semaphore::const_new(256);
+/// How many writes of a store are under way at once: a quarter of the threads that tokio has for work that may block.
+/// The others wait in line.
+const WRITES: usize = 128;
 
 /// Removes unfinished files when it is dropped.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ struct Open {
     store: FileStore<Machine>,
     /// For each lock, whose turn it is among the writers of this store.
     turns: Vec<Arc<Mutex<()>>>,
+    /// Permits for writes.
+    writes: Arc<Semaphore>,
     #[cfg(target_os = "linux")]
     cached: FileStore<cached::Cached>,
 }
@@ -86,6 +88,7 @@ impl LocalStore {
             #[cfg(target_os = "linux")]
             cached: store.reading_with(cached::Cached),
             turns: (0..=u8::MAX).map(|_| Arc::default()).collect(),
+            writes: Arc::new(Semaphore::new(WRITES)),
             store,
         })))
     }
@@ -130,25 +133,29 @@ impl LocalStore {
         Ok((directory, durability))
     }
 
-    /// The same for a write under a key, which may wait for others at the key's lock: those of this process in line,
-    /// without a thread, because threads are for reads too. A write that has waited too long is refused.
+    /// The same for a write under a key, which may wait for others at the key's lock: those of this store in line,
+    /// without a thread, because threads are for reads too. A write that has waited too long is refused. It is done by
+    /// a task of its own, because a caller that is never polled again would keep the turns of others.
     async fn write<T: Send + 'static>(
         &self,
         key: &Key,
         act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,
-    ) -> Result<Result<T, JoinError>, Denial> {
-        let turn = Arc::clone(&self.0.turns[usize::from(FileStore::<Machine>::lock_of(key))]).lock_owned();
-        let Ok(turn) = tokio::time::timeout(Duration::from_nanos(LONGEST_WAIT.as_nanos()), turn).await else {
-            return Err(self.0.store.held_too_long(key));
-        };
-        // Never closed.
-        let permit = WRITES.acquire().await;
-        // Both go with the work, which goes on if the caller goes away.
-        let done = self.act(move |store| {
-            let _both = (turn, permit);
-            act(store)
+    ) -> Result<T, NotWritten> {
+        let (this, key) = (self.clone(), key.clone());
+        let task = tokio::spawn(async move {
+            let (turn, writes) = (&this.0.turns[usize::from(FileStore::<Machine>::lock_of(&key))], &this.0.writes);
+            let wait = async { (Arc::clone(turn).lock_owned().await, Arc::clone(writes).acquire_owned().await) };
+            let longest = Duration::from_nanos(LONGEST_WAIT.as_nanos());
+            let Ok(both) = tokio::time::timeout(longest, wait).await else {
+                return Err(NotWritten::Refused(this.0.store.held_too_long(&key)));
+            };
+            let done = this.act(move |store| {
+                let _both = both;
+                act(store)
+            });
+            done.await.map_err(NotWritten::of)
         });
-        Ok(done.await)
+        task.await.map_err(|error| NotWritten::Unknown(Cause::from_error(error)))?
     }
 
     async fn act<T: Send + 'static>(
@@ -192,40 +199,29 @@ impl ObjectStore for LocalStore {
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let (own, payload) = (key.clone(), body.into_payload());
-        let written = self.write(key, move |store| at_once(store.put(&own, payload, guard))).await;
-        written.map_err(PutError::Refused)?.map_err(not_written)?
+        self.write(key, move |store| at_once(store.put(&own, payload, guard))).await?
     }
 
     async fn append(&self, key: &Key, payload: Payload, offset: u64) -> Result<Appended, PutError> {
         let own = key.clone();
-        let written = self.write(key, move |store| at_once(store.append(&own, payload, offset))).await;
-        written.map_err(PutError::Refused)?.map_err(not_written)?
+        self.write(key, move |store| at_once(store.append(&own, payload, offset))).await?
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>, limit: usize) -> Result<ListPage, ReadError> {
         let (prefix, after) = (prefix.clone(), after.cloned());
-        let list = move |store: &FileStore<Machine>| {
-            let listed = at_once(store.list(&prefix, after.as_ref(), limit));
-            at_once(store.is_in_place()).map_err(|error| ReadError::Failed(Cause::from_error(error)))?;
-            listed
-        };
+        let list = move |store: &FileStore<Machine>| found(store, at_once(store.list(&prefix, after.as_ref(), limit)));
         self.act(list).await.map_err(not_read)?
     }
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         let own = key.clone();
-        let deleted = self.write(key, move |store| at_once(store.delete(&own))).await;
-        deleted.map_err(|denial| DeleteError::Refused(denial.cause))?.map_err(not_deleted)?
+        self.write(key, move |store| at_once(store.delete(&own))).await?
     }
 }
 
-/// What a read found. That there is nothing says something of the store only if its folder is in place.
+/// What a read found. It says something of the store only if its folder is in place.
 fn found<F: Files, T>(store: &FileStore<F>, read: Result<T, ReadError>) -> Result<T, ReadError> {
-    if let Err(ReadError::NotFound) = read
-        && let Err(error) = at_once(store.is_in_place())
-    {
-        return Err(ReadError::Failed(Cause::from_error(error)));
-    }
+    at_once(store.is_in_place()).map_err(|error| ReadError::Failed(Cause::from_error(error)))?;
     read
 }
 
@@ -233,18 +229,37 @@ pub(crate) fn not_read(error: JoinError) -> ReadError {
     ReadError::Failed(Cause::from_error(error))
 }
 
-/// Work on the pool cannot be cancelled once it has begun.
-pub(crate) fn not_written(error: JoinError) -> PutError {
-    match error.is_cancelled() {
-        true => PutError::Refused(Denial::certain(Cause::from_error(error)).passing()),
-        false => PutError::Unknown(Cause::from_error(error)),
+/// A write that has no result.
+pub(crate) enum NotWritten {
+    Refused(Denial),
+    Unknown(Cause),
+}
+
+impl NotWritten {
+    /// Work on the pool cannot be cancelled once it has begun.
+    pub(crate) fn of(error: JoinError) -> Self {
+        match error.is_cancelled() {
+            true => Self::Refused(Denial::certain(Cause::from_error(error)).passing()),
+            false => Self::Unknown(Cause::from_error(error)),
+        }
     }
 }
 
-pub(crate) fn not_deleted(error: JoinError) -> DeleteError {
-    match error.is_cancelled() {
-        true => DeleteError::Refused(Cause::from_error(error)),
-        false => DeleteError::Unknown(Cause::from_error(error)),
+impl From<NotWritten> for PutError {
+    fn from(not: NotWritten) -> Self {
+        match not {
+            NotWritten::Refused(denial) => Self::Refused(denial),
+            NotWritten::Unknown(cause) => Self::Unknown(cause),
+        }
+    }
+}
+
+impl From<NotWritten> for DeleteError {
+    fn from(not: NotWritten) -> Self {
+        match not {
+            NotWritten::Refused(denial) => Self::Refused(denial.cause),
+            NotWritten::Unknown(cause) => Self::Unknown(cause),
+        }
     }
 }
 

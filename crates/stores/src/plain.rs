@@ -29,7 +29,7 @@ use glidepath_env::{
 use tokio::task::{JoinError, spawn_blocking};
 use url::Url;
 
-use crate::local::{Durability, LocalStore, not_deleted, not_read, not_written};
+use crate::local::{Durability, LocalStore, NotWritten, not_read};
 use crate::open::OpenError;
 use folder::Root;
 
@@ -99,7 +99,7 @@ impl ObjectStore for PlainStore {
 
     async fn put(&self, key: &Key, body: impl Body, guard: Guard) -> Result<Tag, PutError> {
         let (key, payload) = (key.clone(), body.into_payload());
-        self.act(move |root| root.put(key.as_str(), &payload, &guard)).await.map_err(not_written)?
+        self.act(move |root| root.put(key.as_str(), &payload, &guard)).await.map_err(NotWritten::of)?
     }
 
     async fn append(&self, key: &Key, _: Payload, _: u64) -> Result<Appended, PutError> {
@@ -115,6 +115,6 @@ impl ObjectStore for PlainStore {
 
     async fn delete(&self, key: &Key) -> Result<(), DeleteError> {
         let key = key.clone();
-        self.act(move |root| root.delete(key.as_str())).await.map_err(not_deleted)?
+        self.act(move |root| root.delete(key.as_str())).await.map_err(NotWritten::of)?
     }
 }

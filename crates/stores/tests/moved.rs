@@ -37,15 +37,18 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     let store = store(&place);
     let put = async |key: &str| store.put(&Key::new(key), body("x"), Guard::Absent).await;
     put("a").await.unwrap();
+    let tag = store.get(&Key::new("a")).await.unwrap().tag;
     fs::rename(&place, &away).unwrap();
     let other = async || match put("b").await {
         Err(PutError::Refused(denial)) => assert!(denial.cause.to_string().contains("is not the one"), "{denial:?}"),
         other => panic!("{other:?}"),
     };
-    // That nothing is found in another directory says nothing of the store.
+    // What is in another directory says nothing of the store.
     let unseen = async || {
         let reads = [
+            store.get(&Key::new("a")).await.map(drop).unwrap_err(),
             store.get(&Key::new("b")).await.map(drop).unwrap_err(),
+            store.head(&Key::new("a")).await.map(drop).unwrap_err(),
             store.head(&Key::new("b")).await.map(drop).unwrap_err(),
             store.list(&Key::new(""), None, 9).await.map(drop).unwrap_err(),
         ];
@@ -63,7 +66,7 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     fs::remove_dir(&place).unwrap();
     copy(&away, &place);
     other().await;
-    let tag = store.get(&Key::new("a")).await.unwrap().tag;
+    unseen().await;
     for refused in [
         store.put(&Key::new("a"), body("z"), Guard::Matches(tag)).await.is_err(),
         store.append(&Key::new("a"), body("z"), 1).await.is_err(),
@@ -85,4 +88,51 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     let found: Vec<_> =
         store.list(&Key::new(""), None, 9).await.unwrap().objects.into_iter().map(|one| one.key).collect();
     assert_eq!(found, ["a", "b", "c"].map(Key::new));
+}
+
+/// What waits for its lock when the directory is moved is not done elsewhere, and leaves nothing there.
+#[tokio::test]
+async fn writes_that_wait_are_not_done_in_another_directory() {
+    for copied in [false, true] {
+        let above = tempfile::tempdir().unwrap();
+        let (place, away) = (above.path().join("lake"), above.path().join("away"));
+        let store = store(&place);
+        let key = |name: &str| Key::new(name);
+        for name in ["a", "b"] {
+            store.put(&key(name), body("x"), Guard::Absent).await.unwrap();
+        }
+        let lock = |number: u8| {
+            let path = place.join("locks").join(format!("{number:02x}"));
+            let file = fs::File::options().create(true).write(true).truncate(false).open(path).unwrap();
+            file.lock().unwrap();
+            file
+        };
+        let held: Vec<fs::File> = (0..=u8::MAX).map(lock).collect();
+        let new: Vec<String> = (0..8).map(|number| format!("new-{number}")).collect();
+        let puts = new.iter().map(|name| {
+            let (store, key) = (store.clone(), key(name));
+            tokio::spawn(async move { store.put(&key, body("y"), Guard::Absent).await.is_err() })
+        });
+        let mut refused: Vec<_> = puts.collect();
+        let (deletes, appends) = (store.clone(), store.clone());
+        refused.push(tokio::spawn(async move { deletes.delete(&Key::new("b")).await.is_err() }));
+        refused.push(tokio::spawn(async move { appends.append(&Key::new("a"), body("y"), 1).await.is_err() }));
+        // So that they get as far as their locks; if one does not, it is refused before.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        fs::rename(&place, &away).unwrap();
+        if copied {
+            copy(&away, &place);
+        }
+        drop(held);
+        for refused in refused {
+            assert!(refused.await.unwrap(), "acknowledged, copied: {copied}");
+        }
+        assert_eq!(place.exists(), copied, "another store at its place");
+        if copied {
+            fs::remove_dir_all(&place).unwrap();
+        }
+        fs::rename(&away, &place).unwrap();
+        assert_eq!(store.get(&key("b")).await.unwrap().payload.bytes, "x");
+        assert_eq!(store.get(&key("a")).await.unwrap().payload.bytes, "x");
+    }
 }
