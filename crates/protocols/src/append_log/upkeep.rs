@@ -185,7 +185,7 @@ impl<E: Env> AppendLog<E> {
         let unwritten = numbers.last().copied().filter(|number| newest < Some(*number));
         let mut look = Look { log: self, report: Report::default(), versions: 0, segments: 0, newest: None, last };
         look.checkpoints(&numbers, &segments).await;
-        look.stretches(&numbers).await?;
+        look.stretches(numbers.clone()).await?;
         look.hint(mend).await;
         if let Some(number) = unwritten.filter(|_| !look.report.is_damaged()) {
             let found = "the newest checkpoint has no segment: nothing was committed after it, or the segment was lost \
@@ -213,6 +213,9 @@ impl<E: Env> AppendLog<E> {
 /// So many missing checkpoints are told one by one: an object with a number that is far too high leaves billions of
 /// them.
 const MOST_MISSING: usize = 100;
+
+/// So many more times the checkpoints are listed, if vacuums empty all segments meanwhile.
+const LISTINGS: usize = 3;
 
 /// A check in progress.
 struct Look<'a, E: Env> {
@@ -284,8 +287,20 @@ impl<E: Env> Look<'_, E> {
     }
 
     /// Walks the log from checkpoint to checkpoint, as far as it can be read from each.
-    async fn stretches(&mut self, numbers: &[u64]) -> Result<(), LoadError> {
-        let (mut from, _) = self.log.first_perhaps_kept(numbers).await;
+    async fn stretches(&mut self, mut numbers: Vec<u64>) -> Result<(), LoadError> {
+        let (mut from, _) = self.log.first_perhaps_kept(&numbers).await;
+        for _ in 0..LISTINGS {
+            if from.is_some() || numbers.is_empty() {
+                break;
+            }
+            // Vacuums have passed all that was listed, so there are later ones.
+            numbers = self.log.checkpoint_numbers().await?;
+            (from, _) = self.log.first_perhaps_kept(&numbers).await;
+        }
+        if from.is_none() && !numbers.is_empty() {
+            let words = "all segments that were listed are emptied: vacuums were faster each time; try again";
+            return Err(LoadError::Failed(Cause::words(words)));
+        }
         let mut ended_well = false;
         while let Some(number) = from {
             let next = |behind: u64| numbers.iter().copied().find(|other| *other > behind);

@@ -131,15 +131,17 @@ impl<E: Env> ManifestChain<E> {
         for version in std::mem::take(&mut look.vanished) {
             look.gap(version, version);
         }
-        let mut checked = look.checked;
         // Versions that a vacuum has made old meanwhile may be missing. Of a chain that is damaged, that is not known.
         match self.load().await {
-            Ok(head) if head.oldest_kept() > checked.oldest => {
-                checked.findings.retain(|finding| finding.version.is_none_or(|version| version >= head.oldest_kept()));
+            Ok(head) if head.oldest_kept() > look.checked.oldest => {
+                let is_kept = |finding: &Finding| finding.version.is_none_or(|version| version >= head.oldest_kept());
+                look.checked.findings.retain(is_kept);
             }
-            Err(LoadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
+            // What was found is told all the same.
+            Err(LoadError::Failed(cause)) => look.newest_unread(cause),
             Ok(_) | Err(LoadError::Undecodable(_) | LoadError::NotFound) => {}
         }
+        let mut checked = look.checked;
         checked.findings.sort_by_key(Finding::severity);
         Ok(checked)
     }
@@ -196,6 +198,13 @@ impl<E: Env> Look<'_, E> {
         self.blind = true;
         self.report(Trouble::Unread(cause), key.clone(), version);
         Ok(())
+    }
+
+    /// The newest version could not be read once more.
+    fn newest_unread(&mut self, cause: Cause) {
+        self.blind = true;
+        let (keys, newest) = (&self.chain.shared_state.keys, self.checked.newest);
+        self.report(Trouble::Unread(cause), keys.version(newest), Some(newest));
     }
 
     /// Steps 1 and 2, and 3 for versions.
@@ -361,12 +370,11 @@ impl<E: Env> Look<'_, E> {
                 Err(_) => Trouble::HintDamaged,
                 Ok(bytes) => {
                     let says = Version(u64::from_le_bytes(bytes));
-                    if says > newest && self.chain.version_at(says).await?.is_none() {
-                        match self.chain.load().await {
-                            // It was written after the versions were listed, and its version was vacuumed.
-                            Ok(head) if says <= head.version() => return Ok(()),
-                            Err(LoadError::Failed(cause)) => return Err(LoadError::Failed(cause)),
-                            Ok(_) | Err(LoadError::Undecodable(_) | LoadError::NotFound) => Trouble::HintAhead(says),
+                    if says > newest {
+                        match self.has_been(says).await {
+                            Ok(true) => return Ok(()),
+                            Ok(false) => Trouble::HintAhead(says),
+                            Err(cause) => return self.not_read(&key, None, cause),
                         }
                     } else if newest.since(says) >= HINT_LATE {
                         Trouble::HintBehind(Some(says))
@@ -378,6 +386,20 @@ impl<E: Env> Look<'_, E> {
         };
         self.report(trouble, key, None);
         Ok(())
+    }
+
+    /// Whether there is this version, or was: it may have been written after the versions were listed, and vacuumed.
+    async fn has_been(&self, version: Version) -> Result<bool, Cause> {
+        match self.chain.version_at(version).await {
+            Ok(None) | Err(LoadError::NotFound) => {}
+            Ok(Some(_)) | Err(LoadError::Undecodable(_)) => return Ok(true),
+            Err(LoadError::Failed(cause)) => return Err(cause),
+        }
+        match self.chain.load().await {
+            Ok(head) => Ok(version <= head.version()),
+            Err(LoadError::Failed(cause)) => Err(cause),
+            Err(LoadError::Undecodable(_) | LoadError::NotFound) => Ok(false),
+        }
     }
 
     async fn list(&self, prefix: &Key, after: Option<&Key>) -> Result<glidepath_env::ListPage, LoadError> {

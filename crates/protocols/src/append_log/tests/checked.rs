@@ -105,3 +105,25 @@ fn what_is_written_and_vacuumed_meanwhile_is_no_damage() {
         }
     }
 }
+
+/// All that was listed is vacuumed while the check sleeps: it goes on with what is there then.
+#[test]
+fn a_log_that_went_on_is_not_told_to_end_at_its_beginning() {
+    for place in 0..50 {
+        let world = grown(9);
+        let (other, mut reads, mut next, mut end) = (world.clone(), 0, 10, 9);
+        world.when_read(move || {
+            if reads == place {
+                for _ in 0..20 {
+                    at_once(commit(&log(&other), next));
+                    next += 1;
+                }
+                at_once(log(&other).empty_before(end)).unwrap();
+                end += 10;
+            }
+            reads += 1;
+        });
+        let report = at_once(log(&world).fsck(false)).unwrap();
+        assert!(report.newest.0 >= 9 && !report.is_damaged(), "{place}: newest {}", report.newest);
+    }
+}

@@ -113,3 +113,17 @@ fn a_store_that_is_too_slow_is_an_error() {
     let error = at_once(world.chain(shared_state()).load()).unwrap_err();
     assert!(matches!(&error, LoadError::Failed(cause) if cause.to_string().contains("so slowly")), "{error}");
 }
+
+/// What is damaged is told, also if the newest version cannot be read.
+#[test]
+fn a_newest_version_that_cannot_be_read_hides_no_other_damage() {
+    let world = old(Layout::Paged);
+    let keys = world.keys("versions/");
+    world.remove(&keys[2]);
+    world.hide(&keys[0]);
+    let checked = at_once(world.chain(shared_state()).fsck()).unwrap();
+    let words: Vec<_> =
+        checked.findings.iter().map(|finding| (finding.word(), finding.object.as_str().to_owned())).collect();
+    assert!(words.contains(&("gap", keys[2].clone())) && words.contains(&("unread", keys[0].clone())), "{words:?}");
+    assert!(checked.whole.is_some());
+}
