@@ -72,8 +72,8 @@ struct Held {
     set: Arc<KeySet>,
     /// When the set was fetched.
     fetched: Option<Duration>,
-    /// What went wrong at the last attempt.
-    failure: Option<String>,
+    /// What went wrong at the last attempt, and when.
+    failure: Option<(String, Duration)>,
 }
 
 impl Keys {
@@ -96,7 +96,9 @@ impl Keys {
     /// The set that has a key for such a token. Fetches the keys if the known ones have none.
     pub(crate) async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm) -> Result<Arc<KeySet>, Denied> {
         let (set, fetched) = self.held();
-        if !set.candidates(id, algorithm).is_empty() && !self.is_past(fetched, TOO_OLD) {
+        // Nobody waits for an issuer that has failed to answer since.
+        let waits = self.is_past(fetched, TOO_OLD) && !self.has_failed_since(fetched, TOO_OLD);
+        if !set.candidates(id, algorithm).is_empty() && !waits {
             if self.is_past(fetched, OLD) {
                 self.refresh_behind();
             }
@@ -132,7 +134,13 @@ impl Keys {
     }
 
     fn failure(&self) -> Option<String> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).failure.clone()
+        Some(self.held.read().unwrap_or_else(PoisonError::into_inner).failure.as_ref()?.0.clone())
+    }
+
+    /// Whether the last attempt failed when what was fetched had this age or more.
+    fn has_failed_since(&self, fetched: Option<Duration>, age: Duration) -> bool {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.failure.as_ref().is_some_and(|(_, at)| fetched.is_some_and(|fetched| *at >= fetched + age))
     }
 
     /// Fetches the keys, or waits for the one that does. Does nothing if that was attempted a moment ago.
@@ -165,7 +173,7 @@ impl Keys {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         match result {
             Ok(set) => *held = Held { set: Arc::new(set), fetched: Some(self.fetch.now()), failure: None },
-            Err(why) => held.failure = Some(why),
+            Err(why) => held.failure = Some((why, self.fetch.now())),
         }
     }
 }

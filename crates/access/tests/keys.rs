@@ -216,6 +216,25 @@ async fn reloading_keeps_the_keys_of_the_same_issuer() {
     assert_eq!(issuer.fetches(), 1);
 }
 
+/// Old keys are fetched anew before a token is taken, but an issuer that hangs holds up one request, not all.
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_hangs_is_not_waited_for_again_and_again() {
+    let (key, folder) = (Private::p256(), Folder::new());
+    let issuer = Issuer::new(vec![key.public("k")]);
+    let access = folder.load_jwt(&issuer, "");
+    assert!(is_taken(&access, &key.good("k")).await);
+    *issuer.delay.lock().unwrap() = std::time::Duration::from_secs(3600);
+    tokio::time::advance(std::time::Duration::from_secs(31 * 60)).await;
+    let mut slow = 0;
+    for _ in 0..120 {
+        let began = tokio::time::Instant::now();
+        assert!(is_taken(&access, &key.good("k")).await);
+        slow += u32::from(began.elapsed().as_secs() >= 1);
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    assert_eq!(slow, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_file_of_keys_needs_no_network() {
     let (old, new, folder) = (Private::p256(), Private::ed25519(), Folder::new());
