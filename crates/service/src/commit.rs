@@ -229,7 +229,7 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
     async fn commit_in_turn(&self, at: AtTable<'_>, mut members: Vec<Member>, begun: &mut Begun) -> Round {
         begun.turn.set_free(members.iter().any(|member| overwrites(member.request())));
         let mut base = begun.base.take();
-        for attempt in 1..=self.settings.attempts.max(1) {
+        for attempt in 1..=self.settings.attempts {
             if members.is_empty() {
                 return Round::Answered;
             }

@@ -28,7 +28,7 @@ pub(crate) const KEPT_MS: u64 = LIFETIME_MS + GRACE_MS;
 /// The namespace of keys, in that of the service.
 pub(crate) const KEYS: &str = "keys";
 
-/// The answer, where nothing is found under the key any more.
+/// The answer when a commit was refused because the key exists, and the key has been cleaned before it could be read.
 pub(crate) const CLEANED: &str = "the key was cleaned meanwhile; send it again";
 
 const REQUEST: &str = "request";

@@ -25,7 +25,7 @@ use crate::names::Identifier;
 use crate::namespaces::{Listing, Page, no_namespace};
 use crate::placing::{self, Folder};
 use crate::reading::{FORMAT, no_table};
-use crate::tables::{created_told, exists};
+use crate::tables::{created_told, exists, is_passing};
 use crate::{Inner, Service, Settings, locations, purge};
 use head::Head;
 
@@ -277,16 +277,14 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// As [`rename_table`](Self::rename_table).
     pub async fn rename_lance(&self, from: &Identifier, to: &Identifier) -> Result<(), ServiceError> {
         let (old, new) = (from.catalog_name()?, to.catalog_name()?);
-        let at = self.head().await?;
-        let entry = self.entry(&at, &old).await?;
-        // A table has its folder for ever, and `change_lance` asserts the pointer.
-        let no_search_runs = self.no_search_runs(&at, entry.as_ref()).await?;
-        let rename = |_: &Entry| {
-            let rename = Action::Rename { from: old.clone(), to: new.clone() };
-            Ok(no_search_runs.iter().cloned().chain([rename]).collect())
+        // `change_lance` asserts the pointer of the entry.
+        let rename = async |entry: &Entry| {
+            let mut actions = self.no_search_runs(&self.head().await?, Some(entry)).await?;
+            actions.push(Action::Rename { from: old.clone(), to: new.clone() });
+            Ok(actions)
         };
         let told = |refusal: &Refusal| match refusal {
-            Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),
+            refusal if placing::told(refusal).is_some() => placing::told(refusal),
             Refusal::Exists(_) => Some(exists(to)),
             Refusal::NoParent { parent, .. } => Some(no_namespace(&parent.parts())),
             Refusal::WrongKind { name, .. } if *name != old => Some(no_namespace(&name.parts())),
@@ -304,7 +302,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// [`Kind::NoTable`], or what the commit proves.
     pub async fn deregister_lance(&self, table: &Identifier) -> Result<LanceTable, ServiceError> {
         let name = table.catalog_name()?;
-        let entry = self.inner.change_lance(table, true, |_| Ok(vec![dropping(&name)]), |_| None).await?;
+        let entry = self.inner.change_lance(table, true, async |_| Ok(vec![dropping(&name)]), |_| None).await?;
         LanceTable::of(entry)
     }
 
@@ -314,7 +312,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// [`Kind::NoTable`], or what the commit proves.
     pub async fn drop_lance(&self, table: &Identifier) -> Result<LanceTable, ServiceError> {
         let name = table.catalog_name()?;
-        let drop_and_note = |entry: &Entry| {
+        let drop_and_note = async |entry: &Entry| {
             let mut actions = vec![dropping(&name)];
             if let Some(location) = &entry.location {
                 actions.push(purge::noted_listed(location, LANCE, self.inner.env.unix_ms())?);
@@ -344,20 +342,20 @@ impl<E: Env, C: Grouped, F: Files> Inner<E, C, F> {
         &self,
         table: &Identifier,
         publish: bool,
-        actions: impl Fn(&Entry) -> Result<Vec<Action>, ServiceError>,
+        actions: impl AsyncFn(&Entry) -> Result<Vec<Action>, ServiceError>,
         told: impl Fn(&Refusal) -> Option<ServiceError>,
     ) -> Result<Entry, ServiceError> {
         let name = table.catalog_name()?;
-        for _ in 0..self.settings.attempts.max(1) {
+        for _ in 0..self.settings.attempts {
             let entry = self.lance_entry(table).await?;
             if let (true, Some(head)) = (publish && !mutant::is(Mutant::DeregisteredUnpublished), Head::of(&entry)?) {
                 self.publish(&head).await?;
             }
             let mut all = vec![Action::Assert { name: name.clone(), holds: Assertion::Pointer(entry.pointer.clone()) }];
-            all.extend(actions(&entry)?);
+            all.extend(actions(&entry).await?);
             match self.commit_once(None, all, "").await {
                 Ok(_) => return Ok(entry),
-                Err(CommitFailure::Refused(Refusal::PointerMoved { .. })) => {}
+                Err(CommitFailure::Refused(refusal)) if is_passing(&refusal, &name) => {}
                 Err(failure) => {
                     return Err(failure.told(|refusal| match told(refusal) {
                         Some(error) => Some(error),

@@ -136,6 +136,7 @@ pub(crate) struct Inner<E: Env, C: Grouped, F: Files> {
 impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     /// A service on a catalog and the files of its tables. `loads` shares requests of readers if a task serves it.
     pub fn new(env: E, committer: Committer<E, C>, loads: Loads<C>, files: F, settings: Settings) -> Self {
+        let settings = Settings { attempts: settings.attempts.max(1), ..settings };
         let bodies = bodies::Bodies::new(settings.cache_bytes);
         let inner = Inner {
             env,

@@ -52,7 +52,8 @@ const POINTER: &str = "metadata";
 /// The format of a table whose files are found by listing.
 const FORMAT: &str = "format";
 
-/// How long after the drop the files stay: readers that have loaded the table finish, and commits in flight are over.
+/// How long after the drop the files stay, by the clock of the server that purges: commits in flight are over by then,
+/// and short readers have finished. A longer read fails.
 pub(crate) const GRACE_MS: u64 = 60 * 1000;
 
 /// The note of a purge: it is found by the location, so that a creation there can see it.

@@ -14,7 +14,7 @@ use crate::commit::{Fitting, NotDone, Request};
 use crate::error::ServiceError;
 use crate::names::Identifier;
 
-/// What who commits tells the task that asked: the table afterwards, and whether the commit was made, or all of it was
+/// The leader's answer to the task that asked: the table afterwards, and whether the commit was made, or all of it was
 /// there before.
 pub(crate) type Told = Result<(Loaded<TableMetadata>, Fitting), NotDone>;
 

@@ -296,15 +296,15 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
             actions.push(Action::Rename { from: old.clone(), to: new.clone() });
             match self.inner.commit_once(key, actions, "").await {
                 Ok(_) => return Ok(()),
-                // A commit came first.
-                Err(CommitFailure::Refused(Refusal::PointerMoved { .. }))
-                    if attempts < self.inner.settings.attempts => {}
+                // A commit came first, or the old claim of its location was removed.
+                Err(CommitFailure::Refused(refusal))
+                    if attempts < self.inner.settings.attempts && is_passing(&refusal, &old) => {}
                 Err(failure) => break failure,
             }
         };
         let error = failure.told(|refusal| match refusal {
-            Refusal::Exists(_) if placing::told(refusal).is_some() => placing::told(refusal),
-            Refusal::NotFound(_) => Some(none),
+            refusal if placing::told(refusal).is_some() => placing::told(refusal),
+            Refusal::NotFound(name) if *name == old => Some(none),
             Refusal::WrongKind { name, .. } | Refusal::PropertyChanged { name, .. } if *name == old => Some(none),
             Refusal::PointerMoved { .. } => {
                 let words = "commits to the table came first every time; not done: try again later";
@@ -438,6 +438,16 @@ pub(crate) fn made(updates: &[iceberg::TableUpdate], table: &TableMetadata) -> b
         && updates
             .iter()
             .any(|update| matches!(update, iceberg::TableUpdate::AssignUuid { uuid } if *uuid == table.uuid()))
+}
+
+/// Whether a change of an entry that this refuses may be done with the next attempt: the entry has changed, or a claim
+/// beside it has come to an end.
+pub(crate) fn is_passing(refusal: &Refusal, of: &Name) -> bool {
+    match refusal {
+        Refusal::PointerMoved { .. } => true,
+        Refusal::NotFound(name) => name != of && placing::told(refusal).is_some(),
+        _ => false,
+    }
 }
 
 /// Whether an entry is a table or view without metadata, which clients of the server do not see.

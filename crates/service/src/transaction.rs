@@ -160,7 +160,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         key: Option<&Idempotency>,
         course: &mut Course,
     ) -> Result<(), ServiceError> {
-        for attempt in 0..self.inner.settings.attempts.max(1) {
+        for attempt in 0..self.inner.settings.attempts {
             if course.led.is_empty() {
                 course.led = self.inner.lead_all(places).await?;
             }

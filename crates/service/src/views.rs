@@ -134,7 +134,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
     async fn try_commit_view(&self, view: &Identifier, commit: &ViewCommit, key: Option<&Idempotency>) -> ViewAnswer {
         check_view(commit)?;
         let name = view.catalog_name()?;
-        for _ in 0..self.inner.settings.attempts.max(1) {
+        for _ in 0..self.inner.settings.attempts {
             let at = self.head().await?;
             if let Some(noted) = self.inner.replayed(&at, key).await? {
                 return self.view_done_before(view, &noted).await;

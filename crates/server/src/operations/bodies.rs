@@ -1,5 +1,5 @@
-//! Reading the bodies of requests, within a limit for each and one for all: a body of JSON takes up to sixty times its
-//! length while it is decoded.
+//! Reading the bodies of requests, within a limit for each and one for all: a body of JSON takes up to a hundred times
+//! its length while it is decoded.
 //!
 //! What is refused is read to its end and thrown away before the answer: a client that still sends would otherwise find
 //! its connection broken, and not know that nothing was done. So is what is longer than allowed, up to [`DISCARDED`]

@@ -131,12 +131,22 @@ fn cells(snapshot: &SnapshotRef, labels: &[(&str, bool)], now_ms: i64) -> Markup
             @if labels.len() > MOST_LABELS { span.none { "and " (labels.len() - MOST_LABELS) " more" } }
         }
         td { span class={ "operation " (operation) } { (operation) } }
-        @for key in ["added-records", "deleted-records", "total-records", "added-data-files", "total-data-files"] {
-            td.number { (value(summary.get(key))) }
+        td.number { (value(summary.get("added-records"))) }
+        td.number {
+            (value(summary.get("deleted-records")))
+            @let deletes = deletes(["added-position-deletes", "added-equality-deletes"], |key| summary.get(key));
+            @if deletes > 0 { " + " (grouped(deletes)) " in delete files" }
         }
+        @for key in ["total-records", "added-data-files", "total-data-files"] { td.number { (value(summary.get(key))) } }
         td.number { (utc(snapshot.timestamp_ms())) }
         td.ago { (ago(now_ms, snapshot.timestamp_ms())) }
     }
+}
+
+/// The rows of delete files. Each stands for a record by its position, or for any number of them by their values.
+pub(super) fn deletes<'a>(keys: [&str; 2], of: impl Fn(&str) -> Option<&'a String>) -> u64 {
+    let numbers = keys.iter().filter_map(|key| of(key)?.parse::<u64>().ok());
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// A number of a summary. Clients write summaries, so it may be anything.

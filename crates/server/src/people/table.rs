@@ -90,6 +90,8 @@ fn of_iceberg(table: &Identifier, body: &Loaded<TableMetadata>, waiting: usize) 
         (headline(table, "Iceberg"))
         dl.cards {
             (fact("records in data files", &text(snapshots::value(total("total-records")))))
+            @let deletes = snapshots::deletes(["total-position-deletes", "total-equality-deletes"], total);
+            @if deletes > 0 { (fact("rows of delete files", &text(grouped(deletes)))) }
             (fact("data files", &text(snapshots::value(total("total-data-files")))))
             (fact("size", &text(size)))
             (fact("snapshots", &text(grouped(metadata.snapshots().len() as u64))))
@@ -98,7 +100,7 @@ fn of_iceberg(table: &Identifier, body: &Loaded<TableMetadata>, waiting: usize) 
         }
         // Fifty snapshots are taller than a screen.
         @if metadata.snapshots().len() > 10 {
-            p.more { a href="#snapshots" { "Snapshots" } " " a href="#schema" { "Schema" } " " a href="#table" { "Table" } }
+            p.more { a href="#snapshots" { "Snapshots" } " \u{b7} " a href="#schema" { "Schema" } " \u{b7} " a href="#table" { "Table" } }
         }
         (snapshots::section(metadata, &refs, now))
         div.columns.even {

@@ -13,7 +13,7 @@ use iceberg::{TableRequirement, TableUpdate};
 use super::TableCommit;
 use crate::mutant::{self, Mutant};
 
-/// Longer than any run.
+/// A hundred years, for the mutant `HeldForEver`.
 const FOR_EVER: Span = Span::from_secs(100 * 365 * 24 * 3600);
 
 /// Who has priority at one table.

@@ -100,7 +100,7 @@ impl<E: Env, C: Grouped, F: Files> Service<E, C, F> {
         new: &NewLanceVersion,
     ) -> Result<LanceVersion, ServiceError> {
         let mut is_gone = false;
-        for _ in 0..self.inner.settings.attempts.max(1) {
+        for _ in 0..self.inner.settings.attempts {
             let (pointer, head) = self.inner.head_of(table).await?;
             // A table without versions has the number 0.
             if new.version == 0 {
