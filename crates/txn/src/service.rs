@@ -36,6 +36,7 @@ use glidepath_env::{Cause, Cell, ConditionError, Env, KvReadError, KvStore, Purp
 use glidepath_model::Span;
 
 use crate::mutant::{self, Mutant};
+use crate::names;
 use crate::table::{self, DecideError, GetError, OpenError, Options, Status, Transactions};
 use crate::{Encoding, Outcome, Timestamp};
 use glidepath_env::settling::{self, ROUNDS};
@@ -52,6 +53,10 @@ pub enum ServiceError {
     /// There is no service of this name.
     #[error("there is no transaction service {0:?}: create it first")]
     NoService(String),
+    /// No service has such a name.
+    #[error("a transaction service is named by letters, digits and _, at most {longest}, first a letter or _; found {0:?}",
+        longest = names::LONGEST)]
+    Name(String),
     /// One of its tables cannot be opened, or was not made.
     #[error(transparent)]
     Table(#[from] OpenError),
@@ -95,7 +100,9 @@ pub enum ServiceError {
 impl From<ServiceError> for DecideError {
     /// Nothing was sent to a table of transactions.
     fn from(error: ServiceError) -> Self {
-        Self::Refused(glidepath_env::Denial::certain(Cause::from_error(error)).passing())
+        let passes = matches!(error, ServiceError::Store { .. } | ServiceError::Unknown { .. });
+        let denial = glidepath_env::Denial::certain(Cause::from_error(error));
+        Self::Refused(if passes { denial.passing() } else { denial })
     }
 }
 
@@ -147,6 +154,9 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
         (table, encoding): (Table, Encoding),
         options: Options,
     ) -> Result<Self, ServiceError> {
+        if !names::is_service(name) {
+            return Err(ServiceError::Name(name.to_owned()));
+        }
         let maps = maps().ok_or_else(|| failed(name, Cause::words("the table of maps has no name")))?;
         table::make(&env, &store, &maps).await.map_err(|cause| failed(name, cause))?;
         // Timestamps are given out after a service is made. So where some were, a map that is not there was lost.
@@ -369,7 +379,8 @@ impl<E: Env + Clone, K: KvStore + Clone> Service<E, K> {
 
     fn learn(&self, map: Map) {
         let mut known = self.known();
-        if map.bound() > known.map.bound() || mutant::is(Mutant::BoundIgnored) {
+        // Maps of one bound differ in what is above it only, so look-ups may use either.
+        if map.bound() >= known.map.bound() || mutant::is(Mutant::BoundIgnored) {
             known.map = map;
         }
     }

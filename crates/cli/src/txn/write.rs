@@ -107,7 +107,7 @@ impl Create {
             let words = format!(
                 "the service {} exists already, with the table {}; `glidepath txn migrate` changes its encoding",
                 self.common.service,
-                first.map_or_else(String::new, |table| table.to_string())
+                site.service.ranges().last().map_or_else(String::new, |range| range.table.to_string())
             );
             return Err(Failure::Coded(code::EXISTS, words));
         }

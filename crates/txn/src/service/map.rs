@@ -61,7 +61,7 @@ impl Map {
         Self { ranges: self.ranges.clone(), bound, change }
     }
 
-    /// With this table behind the bound; `None` where nothing is behind it.
+    /// The map in which start timestamps above the bound go to this table; `None` if the bound is the last timestamp.
     pub(super) fn with(&self, table: Table, change: u64) -> Option<Self> {
         let from = Timestamp::new(self.bound + 1).ok()?;
         let mut ranges = self.ranges.clone();
@@ -105,7 +105,10 @@ impl Map {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
         if first != FORMAT {
-            return Err(format!("it begins with {first:?}, where {FORMAT:?} is expected: use a newer program"));
+            return Err(format!(
+                "it begins with {first:?}, where {FORMAT:?} is expected: a newer program wrote it, or it is damaged \
+                                (then put the table glidepath_services back from a backup)"
+            ));
         }
         let after = |line: Option<&str>, word: &str| line.and_then(|line| line.strip_prefix(word)).map(str::to_owned);
         let bound = after(lines.next(), "bound ").and_then(|number| number.parse().ok());

@@ -46,7 +46,7 @@ impl<E: Env, K: KvStore> Transactions<E, K> {
                     match error {
                         // What is there is read once more, so that it is certain.
                         None if round + 1 < ROUNDS => continue,
-                        None => {}
+                        None => cause = Cause::words("it was written again, and not read since"),
                         Some(why) => cause = why,
                     }
                 }
