@@ -412,9 +412,9 @@ impl Tally {
         }
     }
 
-    fn batch(&mut self, arrived: Instant) -> &mut Batch {
+    fn batch(&mut self, at: Instant) -> &mut Batch {
         let (window, last) = (&self.in_window, self.batches.len() - 1);
-        let share = arrived.since(window.start).as_nanos() as f64 / window.end.since(window.start).as_nanos() as f64;
+        let share = at.since(window.start).as_nanos() as f64 / window.end.since(window.start).as_nanos() as f64;
         &mut self.batches[((share * (last + 1) as f64) as usize).min(last)]
     }
 

@@ -1,6 +1,7 @@
 //! Which pieces of work are done? An append-only file keeps their results.
 //!
-//! Each result is one line of JSON, written and flushed at once. A line without an end was torn by a crash or a full
+//! Each result is one line of JSON, given to the system at once and never synced: a power cut may lose the last ones,
+//! whose work is then done again. A line without an end was torn by a crash or a full
 //! disk: it is cut off, and its work is done again. A whole line of another form comes from another program, and is an
 //! error.
 

@@ -1,6 +1,6 @@
 //! How is independent work done by several threads? Pieces are numbered and begin in the order of their numbers; each
-//! that has begun is finished and delivered. So the result depends neither on the number of threads nor on the order in
-//! which pieces end.
+//! that has begun is finished and delivered. [`map`] returns the results in the order of their numbers; [`each`] hands
+//! each over as soon as it ends.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;

@@ -191,7 +191,7 @@ impl Simulation {
         self.world.stores.borrow_mut()[store.0].keep_writes();
     }
 
-    /// The writes to a store since [`keep_writes`](Self::keep_writes), in the order in which it took effect.
+    /// The writes to a store since [`keep_writes`](Self::keep_writes), in the order in which they took effect.
     #[must_use]
     pub fn writes(&self, store: StoreId) -> Vec<Payload> {
         let stores = self.world.stores.borrow();

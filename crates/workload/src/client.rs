@@ -2,12 +2,13 @@
 //!
 //! 1. Read the catalog: the start snapshot.
 //! 2. Work.
-//! 3. Prepare: write the new snapshot's files (once; and again after each table conflict).
-//! 4. Install: try to commit against the snapshot last seen.
-//! 5. After a conflict, read the catalog again. If nothing that the transaction writes has changed, it is a catalog
-//!    conflict: back to 4 with the same preparation. Otherwise it is a table conflict; a validated overwrite reads the
-//!    commits that it missed; back to 3.
-//! 6. Out of retries or time: stop.
+//! 3. With `commit.refresh_first`, read the catalog once more, and repair as in 6; that is no attempt.
+//! 4. Prepare: write the new snapshot's files (once; and again after each table conflict).
+//! 5. Install: try to commit against the snapshot last seen. If the store refuses, wait and install again.
+//! 6. After a conflict, read the catalog again. If nothing that the transaction writes has changed, it is a catalog
+//!    conflict: back to 5 with the same preparation. Otherwise it is a table conflict; a validated overwrite reads the
+//!    commits that it missed; back to 4.
+//! 7. Out of retries or time: stop.
 
 use bytes::Bytes;
 use glidepath_env::{
