@@ -27,24 +27,20 @@ async fn server(answer: String) -> u16 {
 #[tokio::test]
 async fn a_part_is_not_taken_for_more() {
     let head = "ETag: \"x\"\r\nLast-Modified: Tue, 01 Dec 2026 02:00:00 GMT\r\nConnection: close\r\n";
-    // What the answer says, its body, and whether a whole get and one of ten bytes may have it.
+    // What the answer says, its body, and whether ten bytes were asked for and are there.
     let answers = [
-        ("206 Partial Content", "Content-Range: bytes 0-9/10\r\nContent-Length: 4", "0123", [false, false]),
-        ("206 Partial Content", "Content-Range: bytes 0-3/10\r\nContent-Length: 4", "0123", [false, false]),
-        ("206 Partial Content", "Content-Range: bytes 0-9/10\r\nContent-Length: 10", "0123456789", [true, true]),
-        ("200 OK", "Content-Length: 10", "0123456789", [true, false]),
+        ("206 Partial Content", "Content-Range: bytes 0-9/10\r\nContent-Length: 4", "0123", false),
+        ("206 Partial Content", "Content-Range: bytes 0-3/10\r\nContent-Length: 4", "0123", false),
+        ("206 Partial Content", "Content-Range: bytes 0-9/10\r\nContent-Length: 10", "0123456789", true),
+        ("200 OK", "Content-Length: 10", "0123456789", false),
     ];
     for (status, range, content, good) in answers {
         let port = server(format!("HTTP/1.1 {status}\r\n{head}{range}\r\n\r\n{content}")).await;
         let url = format!("s3://b?endpoint=http://127.0.0.1:{port}");
         let store = open(&url, &Options { repeats: 0, ..Options::default() }).unwrap();
-        let key = Key::new("k");
-        let read = [store.get(&key).await, store.get_range(&key, 0..10).await];
-        for (read, good) in read.into_iter().zip(good) {
-            match read {
-                Ok(object) => assert!(good && object.payload.bytes == "0123456789", "{status} {range}"),
-                Err(error) => assert!(!good && matches!(error, ReadError::Failed(_)), "{status} {range}: {error}"),
-            }
+        match store.get_range(&Key::new("k"), 0..10).await {
+            Ok(object) => assert!(good && object.payload.bytes == "0123456789", "{status} {range}: {object:?}"),
+            Err(error) => assert!(!good && matches!(error, ReadError::Failed(_)), "{status} {range}: {error}"),
         }
     }
 }
