@@ -70,8 +70,8 @@ impl<F: Files> FileStore<F> {
         FileStore(self.0.reading_with(files))
     }
 
-    /// Whether the folder is still the one in which the store was opened. If it was moved, nothing is found in it, and
-    /// that proves nothing.
+    /// Whether the folder is still the one in which the store was opened. If it was moved, what is found in its place
+    /// proves nothing.
     ///
     /// # Errors
     /// It is another one, or cannot be seen.

@@ -195,7 +195,7 @@ impl CloudStore {
             Some(GetRange::Bounded(asked)) => asked.start..asked.end.min(size),
             Some(_) => range.clone(),
         };
-        if !head && (range != whole || length != range.end - range.start) {
+        if !head && (range != whole || length != range.end.saturating_sub(range.start)) {
             let source = format!(
                 "the answer has {length} bytes, and says that they are {range:?} of {size}; asked for {whole:?}"
             );

@@ -1,8 +1,8 @@
 //! Objects of `file:///directory`, through `glidepath_files` on the file system of this machine.
 //!
-//! File operations run on tokio's pool for blocking work, so the store needs a tokio runtime. An operation that has
-//! started there runs to its end even if its future is dropped. Reads whose files the kernel has in memory are answered
-//! at once (see `cached.rs`).
+//! File operations run on tokio's pool for blocking work, and writes wait for their turn with its timer, so the store
+//! needs a tokio runtime with both. A write whose future was polled once runs to its end, also if that future is
+//! dropped, or never polled again. Reads whose files the kernel has in memory are answered at once (see `cached.rs`).
 
 #[cfg(target_os = "linux")]
 mod cached;
@@ -133,9 +133,9 @@ impl LocalStore {
         Ok((directory, durability))
     }
 
-    /// The same for a write under a key, which may wait for others at the key's lock: those of this store in line,
-    /// without a thread, because threads are for reads too. A write that has waited too long is refused. It is done by
-    /// a task of its own, because a caller that is never polled again would keep the turns of others.
+    /// A write under a key, on a thread of the pool. It may wait for others at the key's lock: for those of this store
+    /// in line and without a thread, because threads are for reads too. One that has waited too long is refused. A task
+    /// of its own waits and writes, because a caller that is never polled again would keep the turns of others.
     async fn write<T: Send + 'static>(
         &self,
         key: &Key,
@@ -158,6 +158,7 @@ impl LocalStore {
         task.await.map_err(|error| NotWritten::Unknown(Cause::from_error(error)))?
     }
 
+    /// Work on a thread of the pool.
     async fn act<T: Send + 'static>(
         &self,
         act: impl FnOnce(&FileStore<Machine>) -> T + Send + 'static,

@@ -6,6 +6,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use glidepath_env::conformance::run_all;
@@ -122,6 +123,23 @@ async fn a_thousand_writers_of_one_object_all_write() {
         written.await.unwrap().unwrap();
     }
     assert_eq!(files_in(directory.path(), "locks"), 1, "they have one lock");
+}
+
+/// Whoever polls a write once, and then neither polls nor drops it, holds up nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_are_not_polled_again_hold_up_no_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let key = Key::new("object");
+    let mut parked: Vec<_> =
+        (0..600_u64).map(|number| Box::pin(store.put(&key, body(number.to_string()), Guard::None))).collect();
+    for write in &mut parked {
+        let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+    store.put(&Key::new("another"), body("content".to_owned()), Guard::Absent).await.unwrap();
+    store.put(&key, body("the last".to_owned()), Guard::None).await.unwrap();
+    assert_eq!(store.get(&key).await.unwrap().payload.bytes, "the last", "they take turns in order");
+    drop(parked);
 }
 
 /// Not a test itself: the task of the processes in the next test.

@@ -90,7 +90,15 @@ async fn nothing_is_written_into_another_directory_at_its_place() {
     assert_eq!(found, ["a", "b", "c"].map(Key::new));
 }
 
+/// How many files this process has open in a folder.
+#[cfg(target_os = "linux")]
+fn open_in(folder: &Path) -> usize {
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|one| fs::read_link(one.path()).ok());
+    open.filter(|path| path.starts_with(folder)).count()
+}
+
 /// What waits for its lock when the directory is moved is not done elsewhere, and leaves nothing there.
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn writes_that_wait_are_not_done_in_another_directory() {
     for copied in [false, true] {
@@ -117,8 +125,10 @@ async fn writes_that_wait_are_not_done_in_another_directory() {
         let (deletes, appends) = (store.clone(), store.clone());
         refused.push(tokio::spawn(async move { deletes.delete(&Key::new("b")).await.is_err() }));
         refused.push(tokio::spawn(async move { appends.append(&Key::new("a"), body("y"), 1).await.is_err() }));
-        // So that they get as far as their locks; if one does not, it is refused before.
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        // Most have come as far as their locks (two may share one): they have opened its file too.
+        while open_in(&place.join("locks")) < held.len() + refused.len() / 2 {
+            tokio::task::yield_now().await;
+        }
         fs::rename(&place, &away).unwrap();
         if copied {
             copy(&away, &place);

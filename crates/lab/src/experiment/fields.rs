@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use glidepath_point::Config;
 use toml::{Table, Value};
 
-use super::layers::{DISTRIBUTIONS, OPTIONAL};
+use super::layers::{DISTRIBUTIONS, OPTIONAL, is_lognormal};
 
 /// The fields by path, as in a file. Optional ones that it has not are "none".
 pub(crate) fn fields(config: &Config) -> BTreeMap<String, Value> {
     let mut fields = flatten(Value::Table(Table::try_from(config).unwrap_or_default()));
-    // A part of a burst says nothing if there are none.
-    let optional = OPTIONAL.into_iter().filter(|path| *path != "arrivals.burst.table");
-    for optional in optional {
+    // What a burst leaves out of itself is not told: without bursts it would say that there are some.
+    for optional in OPTIONAL.into_iter().filter(|path| *path != "arrivals.burst.table") {
         if !fields.keys().any(|path| covers(optional, path)) {
             fields.insert(optional.to_owned(), Value::String("none".to_owned()));
         }
@@ -20,7 +19,7 @@ pub(crate) fn fields(config: &Config) -> BTreeMap<String, Value> {
     // Only lognormal distributions have a sigma.
     for distribution in DISTRIBUTIONS {
         let kind = fields.get(&format!("{distribution}.kind")).and_then(Value::as_str);
-        if !kind.is_some_and(|kind| kind.starts_with("lognormal")) {
+        if !kind.is_some_and(is_lognormal) {
             fields.remove(&format!("{distribution}.sigma"));
         }
     }

@@ -190,7 +190,7 @@ fn texts(fields: BTreeMap<String, Value>) -> BTreeMap<String, String> {
     fields.into_iter().map(|(path, value)| (path, text(value))).collect()
 }
 
-fn is_lognormal(kind: &str) -> bool {
+pub(super) fn is_lognormal(kind: &str) -> bool {
     kind.starts_with("lognormal")
 }
 

@@ -137,8 +137,11 @@ impl<E: Env> ManifestChain<E> {
                 let is_kept = |finding: &Finding| finding.version.is_none_or(|version| version >= head.oldest_kept());
                 look.checked.findings.retain(is_kept);
             }
-            // What was found is told all the same.
-            Err(LoadError::Failed(cause)) => look.newest_unread(cause),
+            // What was found is told all the same, with this if there is room for it.
+            Err(LoadError::Failed(cause)) => {
+                let newest = look.checked.newest;
+                let _ = look.not_read(&self.shared_state.keys.version(newest), Some(newest), cause);
+            }
             Ok(_) | Err(LoadError::Undecodable(_) | LoadError::NotFound) => {}
         }
         let mut checked = look.checked;
@@ -198,13 +201,6 @@ impl<E: Env> Look<'_, E> {
         self.blind = true;
         self.report(Trouble::Unread(cause), key.clone(), version);
         Ok(())
-    }
-
-    /// The newest version could not be read once more.
-    fn newest_unread(&mut self, cause: Cause) {
-        self.blind = true;
-        let (keys, newest) = (&self.chain.shared_state.keys, self.checked.newest);
-        self.report(Trouble::Unread(cause), keys.version(newest), Some(newest));
     }
 
     /// Steps 1 and 2, and 3 for versions.

@@ -1,5 +1,7 @@
 //! Tables and views that move, and folders that several requests name at once.
 
+use glidepath_model::{Action, Name, Refusal};
+
 use super::*;
 
 fn to(location: &str) -> TableCommit {
@@ -210,6 +212,22 @@ async fn a_claim_that_is_left_behind_holds_up_no_rename() {
     world.pass(61 * 1000);
     server.rename_table(&table("t"), &table("u"), None).await.unwrap();
     assert!(server.inner.committer.commit(left.ends()).await.is_err());
+}
+
+/// The old claim is there when a rename looks, and may be gone when it commits: that says nothing of the table.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_ends_beside_a_rename_hides_no_table() {
+    let world = World::of(Protocol::Tickets).await;
+    let server = with(&world, &["t"]).await;
+    let t = table("t").catalog_name().unwrap();
+    let claim = server.inner.claim(&[loaded(&server, "t").await.metadata.location()]).await.unwrap();
+    let of_claim = claim.ends().into_iter().find_map(|action| match action {
+        Action::Drop { name, .. } => Some(name),
+        _ => None,
+    });
+    let gone = |name: &Name| Refusal::NotFound(name.clone());
+    assert!(crate::tables::is_passing(&gone(&of_claim.unwrap()), &t));
+    assert!(!crate::tables::is_passing(&gone(&t), &t));
 }
 
 /// Tables may keep their metadata in one folder, and leave it.

@@ -107,7 +107,7 @@ impl Map {
         if first != FORMAT {
             return Err(format!(
                 "it begins with {first:?}, where {FORMAT:?} is expected: a newer program wrote it, or it is damaged \
-                                (then put the table glidepath_services back from a backup)"
+                 (then put the table glidepath_services back from a backup)"
             ));
         }
         let after = |line: Option<&str>, word: &str| line.and_then(|line| line.strip_prefix(word)).map(str::to_owned);

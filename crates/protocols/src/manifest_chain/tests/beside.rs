@@ -125,5 +125,6 @@ fn a_newest_version_that_cannot_be_read_hides_no_other_damage() {
     let words: Vec<_> =
         checked.findings.iter().map(|finding| (finding.word(), finding.object.as_str().to_owned())).collect();
     assert!(words.contains(&("gap", keys[2].clone())) && words.contains(&("unread", keys[0].clone())), "{words:?}");
+    assert_eq!(words.iter().filter(|(_, object)| *object == keys[0]).count(), 1, "told twice: {words:?}");
     assert!(checked.whole.is_some());
 }
